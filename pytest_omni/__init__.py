@@ -1,0 +1,1 @@
+"""A pytest plugin for projects that test on more than one kind of accelerator."""
