@@ -1,0 +1,53 @@
+"""The plugin's hooks: each says when, the modules beside this one say what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_omni import hookspecs, usage
+from pytest_omni.arming import arming_of
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Offer our hooks, armed or not: a conftest that implements one must load everywhere."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Decide once, before any conftest runs."""
+    arming_of(early_config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the vocabulary's markers and the fixtures, in a project that asked for them."""
+    arming = arming_of(config)
+    if arming.problem:
+        raise pytest.UsageError(arming.problem)
+    if arming.armed:
+        from pytest_omni import armed
+
+        config.pluginmanager.register(armed, "omni-armed")
+        armed.register_markers(config, arming.vocabulary)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse our fixtures where they cannot work; deselected tests do not count."""
+    if message := usage.mistake(config, items):
+        usage.report(config, items, message)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 pluggy matches names
+    """Hear what an xdist worker found."""
+    usage.receive(node.config, getattr(node, "workeroutput", {}))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Turn a worker's usage error into this session's."""
+    usage.conclude(session)

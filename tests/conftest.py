@@ -1,0 +1,68 @@
+"""What every test here may use: tiny checkpoints, and the command that serves one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_omni import OmniServerParams
+
+pytest_plugins = ["pytester"]
+
+_TINY = "tiny/"
+
+
+class TinyModels:
+    """Random checkpoints of a few MB, each built once a session by a process, so that nothing heavy is imported here."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="omni-tiny-")
+        self._built: dict[str, Path] = {}
+
+    def path(self, family: str) -> Path:
+        if family not in self._built:
+            target = Path(self._folder.name) / family
+            command = [sys.executable, "-m", "omni.cli", "tiny", family, str(target)]
+            # Not measured: the checkpoint is no part of what a mode of the model covers.
+            environ = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=300, env=environ
+            )
+            if done.returncode != 0:
+                pytest.fail(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}", pytrace=False)
+            self._built[family] = target
+        return self._built[family]
+
+    def remove(self) -> None:
+        self._folder.cleanup()
+
+
+_MODELS = pytest.StashKey[TinyModels]()
+
+
+def _models(config: pytest.Config) -> TinyModels:
+    if _MODELS not in config.stash:
+        config.stash[_MODELS] = TinyModels()
+        config.add_cleanup(config.stash[_MODELS].remove)
+    return config.stash[_MODELS]
+
+
+def pytest_omni_server_command(config: pytest.Config, params: OmniServerParams, port: int) -> list[str]:
+    """Serve params.model with omni; "tiny/<family>" is a checkpoint built for this session."""
+    model = params.model
+    if model.startswith(_TINY):
+        model = str(_models(config).path(model.removeprefix(_TINY)))
+    names = [] if "--served-model-name" in params.server_args else ["--served-model-name", params.model]
+    where = ["--host", "127.0.0.1", "--port", str(port)]
+    return [sys.executable, "-m", "omni.cli", "serve", model, *where, *names, *params.server_args]
+
+
+@pytest.fixture(scope="session")
+def tiny_z_image(pytestconfig: pytest.Config) -> Path:
+    """The folder of a tiny Z-Image checkpoint."""
+    return _models(pytestconfig).path("z_image")

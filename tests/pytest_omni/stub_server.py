@@ -1,0 +1,60 @@
+"""A server of the standard library that behaves, or misbehaves, as its flags say."""
+
+from __future__ import annotations
+
+import argparse
+import http.server
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--dies", type=int, default=None, metavar="CODE", help="print a token and exit")
+parser.add_argument("--never-binds", action="store_true")
+parser.add_argument("--unhealthy", action="store_true", help="answer 503 for ever")
+parser.add_argument("--deaf", action="store_true", help="ignore SIGTERM")
+parser.add_argument("--grandchild", action="store_true", help="a child of this process owns the port")
+parser.add_argument("--pids", type=Path, default=None, help="append the pids of this server to a file")
+parser.add_argument("--print-env", default=None, metavar="NAME")
+parser.add_argument("--chatty", action="store_true", help="print more than a pipe holds")
+parser.add_argument("--exits-after-health", action="store_true")
+args = parser.parse_args()
+
+if args.pids:
+    with args.pids.open("a") as pids:
+        pids.write(f"{os.getpid()}\n")
+if args.print_env:
+    print(f"{args.print_env}={os.environ.get(args.print_env)!r}")
+if args.dies is not None:
+    print("loading with HF_TOKEN=hf_abcdefghij0123456789")
+    print("\x1b[31mno weights\x1b[0m here", file=sys.stderr)
+    sys.exit(args.dies)
+if args.deaf:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if args.never_binds:
+    time.sleep(600)
+if args.chatty:
+    print("chatter " * 50_000)
+if args.grandchild:
+    argv = [word for word in sys.argv if word != "--grandchild"]
+    child = subprocess.Popen([sys.executable, *argv])
+    sys.exit(child.wait())
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(503 if args.unhealthy else 200)
+        self.end_headers()
+        self.wfile.write(str(os.getpid()).encode())
+        if args.exits_after_health:
+            os._exit(7)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", args.port), Handler).serve_forever()

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+import pytest
+
+PLUGIN = ("pytest_omni.plugin",)
+XDIST = ("xdist.plugin", *PLUGIN)
+USES_FIXTURE = "def test_a(omni_server): pass\ndef test_b(omni_server): pass\n"
+
+SNAPSHOT = """
+import json, os, signal
+
+def test_snapshot(pytestconfig):
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers = [str(signal.getsignal(number)) for number in numbers]
+    env = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    marks = pytestconfig.getini("markers")
+    with open("snapshot.json", "w") as out:
+        json.dump([handlers, env, marks], out, sort_keys=True)
+
+def test_other(): pass
+"""
+
+
+def without_timing(text: str) -> str:
+    text = re.sub(r"in \d+\.\d+s", "in TIME", text)
+    return re.sub(r"^plugins:.*\n", "", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--co", "-q"), ("--markers",), ("--fixtures", "-q"), ("-v",), ("-q", "-m", "whatever")],
+    ids=" ".join,
+)
+def test_an_unarmed_project_sees_no_difference(pytester, inner, arguments):
+    pytester.makepyprojecttoml("[project]\nname = 'other'\nversion = '1'\n[tool.omniscient]\nx = 1\n")
+    pytester.makepyfile(SNAPSHOT)
+    seen = []
+    for plugins in ((), PLUGIN):
+        (pytester.path / "snapshot.json").unlink(missing_ok=True)
+        result = inner(*arguments, plugins=plugins)
+        snapshot = pytester.path / "snapshot.json"
+        text = snapshot.read_text() if snapshot.exists() else ""
+        seen.append((result.ret, without_timing(result.stdout.str()), result.stderr.str(), text))
+    assert seen[0] == seen[1]
+
+
+def test_an_unarmed_project_without_pyproject_sees_no_header(pytester, inner):
+    pytester.makepyfile("def test_a(): pass")
+    result = inner()
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*omni:*")
+
+
+def test_an_unarmed_run_loads_no_server_code(pytester, inner):
+    pytester.makepyfile(
+        "import sys\ndef test_a(): assert not {'psutil', 'filelock', 'pytest_omni.servers'} & set(sys.modules)"
+    )
+    inner().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_an_omni_fixture_in_an_unarmed_session_is_one_usage_error(pytester, inner, workers):
+    pytester.makepyprojecttoml("[project]\nname = 'other'\nversion = '1'\n")
+    pytester.makepyfile(test_first=USES_FIXTURE, test_second=USES_FIXTURE)
+    result = inner(*workers, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    assert error == (
+        "ERROR: test_first.py::test_a: fixture 'omni_server' belongs to pytest-omni, which is not armed in this "
+        f"project; add the line [tool.omni] to {pytester.path / 'pyproject.toml'}"
+    )
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
+def test_a_deselected_omni_fixture_does_not_matter(pytester, inner):
+    pytester.makepyfile(USES_FIXTURE + "def test_plain(): pass")
+    inner("-k", "plain").assert_outcomes(passed=1, deselected=2)
+
+
+def test_a_project_may_have_an_omni_server_of_its_own(pytester, inner):
+    pytester.makeconftest("import pytest\n@pytest.fixture\ndef omni_server(): return 'theirs'")
+    pytester.makepyfile("def test_a(omni_server): assert omni_server == 'theirs'")
+    inner().assert_outcomes(passed=1)
+
+
+def test_armed_registers_every_marker_and_says_so_in_one_line(armed, inner):
+    armed.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.cuda
+        @pytest.mark.H100
+        @pytest.mark.gpu
+        @pytest.mark.cards_16
+        @pytest.mark.core_model
+        @pytest.mark.slow
+        @pytest.mark.diffusion
+        @getattr(pytest.mark, "310P")
+        def test_marked(): pass
+        """
+    )
+    result = inner("-m", "cuda and H100 and 310P and cards_16 and core_model and diffusion and not tts")
+    result.assert_outcomes(passed=1)
+    header = [line for line in result.outlines if line.startswith("omni:")]
+    assert header == [
+        "omni: 6 platforms, 17 SKUs, levels core_model < advanced_model < full_model (pyproject.toml [tool.omni])"
+    ]
+
+
+def test_armed_still_refuses_a_typo(armed, inner):
+    armed.makepyfile("import pytest\n@pytest.mark.H1000\ndef test_a(): pass")
+    result = inner()
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*'H1000' not found in `markers`*"])
+
+
+def test_a_consumers_words_are_markers(pytester, inner):
+    pytester.makepyprojecttoml(
+        "[tool.omni]\nlevels = ['smoke', 'deep']\ntopics = ['speech']\nmarks = ['quarantined']\nskus.cuda = ['GB300']\n"
+    )
+    pytester.makepyfile("def test_a(): pass")
+    lines = inner("--markers").stdout.str()
+    for name in ("smoke", "deep", "speech", "quarantined", "GB300", "H100", "diffusion"):
+        assert f"@pytest.mark.{name}: " in lines
+    assert "@pytest.mark.core_model" not in lines
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_broken_table_is_one_usage_error(pytester, inner, workers):
+    pytester.makepyprojecttoml("[tool.omni]\ntopic = ['speech']\nskus.cuda = ['MI300']\n")
+    pytester.makepyfile("def test_a(): pass")
+    result = inner(*workers, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    path = pytester.path / "pyproject.toml"
+    assert [line for line in result.errlines if line] == [
+        f"ERROR: {path}: [tool.omni] topic: unknown key (did you mean 'topics'?)",
+        f"{path}: [tool.omni] skus.cuda: 'MI300' is already in skus.rocm",
+    ]
+
+
+def test_the_config_file_named_on_the_command_line_decides(pytester, inner):
+    other = pytester.mkdir("other")
+    (other / "pyproject.toml").write_text("[tool.omni]\n[tool.pytest.ini_options]\n")
+    pytester.makepyfile("def test_a(): pass")
+    inner("--rootdir", ".", "-c", "other/pyproject.toml").stdout.fnmatch_lines(["omni: *"])
+
+
+def test_armed_works_with_a_foreign_omni_first_on_the_path(armed, inner, monkeypatch):
+    foreign = armed.mkpydir("omni")
+    (foreign / "__init__.py").write_text("raise ImportError('the foreign omni was imported')")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(armed.path), *sys.path]))
+    armed.makepyfile("def test_a(): pass")
+    inner().assert_outcomes(passed=1)
+
+
+def test_nothing_heavy_is_imported(armed, inner, monkeypatch):
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    armed.makepyfile("def test_a(): pass")
+    result = inner()
+    result.assert_outcomes(passed=1)
+    loaded = {
+        line.rpartition("|")[2].strip().partition(".")[0]
+        for line in result.errlines
+        if "import time:" in line
+    }
+    assert "pytest_omni" in loaded
+    assert not loaded & {"torch", "diffusers", "transformers", "fastapi", "numpy", "pydantic", "yaml", "omni"}

@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from omni_hardware.processes import is_alive
+
+pytestmark = pytest.mark.process
+
+PLUGINS = ("xdist.plugin", "pytest_omni.plugin")
+HANG_S = 60.0
+HEAD = """
+import http.client, os, signal, time
+import pytest
+from pytest_omni import OmniServerParams
+
+def get(server, path="/"):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", path)
+    return connection.getresponse().read().decode()
+
+def served(*args, **kwargs):
+    params = OmniServerParams("stub", server_args=args, **kwargs)
+    return pytest.mark.parametrize("omni_server", [params], indirect=True, ids=["stub"])
+"""
+
+
+@pytest.fixture
+def pids(tmp_path: Path):
+    """A file of server pids; at the end none of them may live."""
+    path = tmp_path / "pids"
+    yield path
+    for pid in read(path):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def read(path: Path) -> list[int]:
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def dead(path: Path) -> bool:
+    """Whether every server in *path* is gone within the hang guard, and there was one."""
+    deadline = time.monotonic() + HANG_S
+    while time.monotonic() < deadline:
+        if not any(psutil.pid_exists(pid) and is_alive(psutil.Process(pid)) for pid in read(path)):
+            return bool(read(path))
+        time.sleep(0.05)
+    return False
+
+
+def test_a_server_lives_as_long_as_its_module(armed, inner, pids):
+    armed.makepyfile(
+        HEAD
+        + f"""
+seen = []
+
+@served("--pids", {str(pids)!r}, "--print-env", "GREETING", env={{"GREETING": "hello"}})
+class TestOne:
+    def test_a(self, omni_server):
+        seen.append(get(omni_server))
+        assert omni_server.url == f"http://127.0.0.1:{{omni_server.port}}"
+        assert omni_server.model == omni_server.params.model == "stub"
+        assert seen == [str(omni_server.pid)]
+        assert os.getpgid(omni_server.pid) == os.getsid(omni_server.pid) == omni_server.pid
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+    def test_b(self, omni_server, tmp_path_factory):
+        assert seen == [get(omni_server)]
+        assert omni_server.log_path.read_text() == "GREETING='hello'\\n"
+        assert omni_server.log_path.is_relative_to(tmp_path_factory.getbasetemp())
+        assert "GREETING" not in os.environ
+"""
+    )
+    result = inner("-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.no_fnmatch_line("*omni servers*")
+    result.stdout.no_fnmatch_line("*omni_server stub*")  # a pipe sees no progress
+    assert dead(pids)
+    assert len(read(pids)) == 1
+
+
+def test_signal_handlers_are_as_before_once_the_server_is_gone(armed, inner):
+    armed.makepyfile(test_1_server=HEAD + "@served()\ndef test_a(omni_server): get(omni_server)")
+    armed.makepyfile(
+        test_2_after="import signal\ndef test_b(): assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
+    )
+    inner().assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_server_that_dies_at_start_is_told_at_once(armed, inner, code):
+    armed.makepyfile(HEAD + f'@served("--dies", "{code}")\ndef test_a(omni_server): pass')
+    began = time.monotonic()
+    result = inner()
+    assert time.monotonic() - began < HANG_S  # init_timeout is 600
+    result.assert_outcomes(errors=1)
+    result.stdout.re_match_lines(
+        [
+            rf"server for 'stub' on port \d+ exited with code {code} \d\.\d s after its start \(not listening yet\)",
+            r"command: .*stub_server.py --port \d+ --dies \d",
+            r"log: /.*server-\d+\.log, its end:",
+        ]
+    )
+    result.stdout.fnmatch_lines_random(["loading with HF_TOKEN=[[]redacted[]]", "*no weights*"])
+    text = result.stdout.str()
+    assert text.count(f"exited with code {code}") == 1
+    assert "hf_abcdefghij" not in text
+    assert "\x1b" not in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("flag", "phase"),
+    [
+        ("--never-binds", "Reached: started, then not listening yet."),
+        ("--unhealthy", "Reached: started, then listening, GET /health: 503."),
+    ],
+)
+def test_a_server_that_never_answers_is_told_with_its_phase(armed, inner, pids, flag, phase):
+    armed.makepyfile(
+        HEAD
+        + f'@served({flag!r}, "--pids", {str(pids)!r}, init_timeout=1.0)\n'
+        + "class TestIt:\n    def test_a(self, omni_server): pass\n    def test_b(self, omni_server): pass\n"
+    )
+    result = inner()
+    result.assert_outcomes(errors=2)
+    assert f"is not ready after init_timeout=1 s. {phase} GET /health must answer 200" in result.stdout.str()
+    assert dead(pids)
+    assert len(read(pids)) == 1  # the second test does not start it again
+
+
+def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
+    armed.makepyfile(
+        HEAD + f'@served("--deaf", "--pids", {str(pids)!r}, stop_timeout=0.3)\ndef test_a(omni_server): pass'
+    )
+    for workers in ((), ("-n1",)):
+        result = inner(*workers, plugins=PLUGINS)
+        result.assert_outcomes(passed=1)
+        result.stdout.re_match_lines(
+            [
+                r"=+ omni servers =+",
+                (
+                    r"server for 'stub' \(pid \d+, log /.*\) had to be killed 0\.3 s after SIGTERM: "
+                    r"what it had not written is lost, coverage too"
+                ),
+            ]
+        )
+    assert dead(pids)
+
+
+def test_a_server_that_ends_by_itself_is_said(armed, inner):
+    armed.makepyfile(HEAD + '@served("--exits-after-health")\ndef test_a(omni_server): time.sleep(0.5)')
+    result = inner()
+    result.stdout.re_match_lines([r".*ended by itself during the tests, exit code 7"])
+
+
+def test_a_grandchild_that_owns_the_port_is_ours(armed, inner, pids):
+    armed.makepyfile(
+        HEAD
+        + f'@served("--grandchild", "--pids", {str(pids)!r})\n'
+        + "def test_a(omni_server): assert get(omni_server) != str(omni_server.pid)"
+    )
+    inner().assert_outcomes(passed=1)
+    assert dead(pids)
+    assert len(read(pids)) == 2
+
+
+def test_a_chatty_server_does_not_hang(armed, inner):
+    armed.makepyfile(HEAD + '@served("--chatty")\ndef test_a(omni_server): get(omni_server)')
+    inner().assert_outcomes(passed=1)
+
+
+STEALING_CONFTEST = """
+import socket, sys
+stolen = []
+
+def pytest_omni_server_command(config, params, port):
+    if not stolen:
+        stolen.append(socket.create_server(("127.0.0.1", port)))
+    return [sys.executable, {stub!r}, "--port", str(port)]
+"""
+
+
+def test_caikit_646_a_stolen_port_is_tried_again(armed, inner):
+    stub = Path(__file__).with_name("stub_server.py")
+    armed.makeconftest(STEALING_CONFTEST.format(stub=str(stub)))
+    armed.makepyfile(
+        HEAD + "@served()\ndef test_a(omni_server): assert get(omni_server) == str(omni_server.pid)"
+    )
+    inner().assert_outcomes(passed=1)
+
+
+def test_a_stranger_on_the_port_is_never_taken_for_the_server(armed, inner):
+    armed.makeconftest(
+        "import socket, sys\nheld = []\n"
+        "def pytest_omni_server_command(config, params, port):\n"
+        '    held.append(socket.create_server(("127.0.0.1", port)))\n'
+        '    return [sys.executable, "-c", "import time; time.sleep(600)"]\n'
+    )
+    armed.makepyfile(HEAD + "@served(init_timeout=1.0)\ndef test_a(omni_server): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*Reached: started, then another process listens on the port.*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_without_a_command_hook_there_is_one_usage_error(armed, inner, workers):
+    armed.makeconftest("")
+    armed.makepyfile(
+        HEAD + "@served()\ndef test_a(omni_server): pass\n@served()\ndef test_b(omni_server): pass"
+    )
+    result = inner(*workers, plugins=PLUGINS)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR")]
+    assert (
+        "::test_a[stub]: omni_server has no command to run; implement the hook pytest_omni_server_command("
+        in error
+    )
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("None", "no pytest_omni_server_command hook returned a command for OmniServerParams(model='stub'*"),
+        (
+            "'serve it'",
+            "pytest_omni_server_command must return a non-empty list of strings for *got 'serve it'",
+        ),
+        ("[]", "no pytest_omni_server_command*|*non-empty list of strings for *got [[][]]"),
+        (
+            "['/nowhere/serve', 'x']",
+            "cannot run '/nowhere/serve': No such file or directory; the command was *",
+        ),
+    ],
+)
+def test_a_hook_that_gives_no_usable_command(armed, inner, returned, message):
+    armed.makeconftest(f"def pytest_omni_server_command(config, params, port): return {returned}")
+    armed.makepyfile(HEAD + "@served()\ndef test_a(omni_server): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([message.rpartition("|")[2]])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("mark", "got"),
+    [("", "none"), ('@pytest.mark.parametrize("omni_server", ["stub"], indirect=True)', "str")],
+)
+def test_a_parameter_that_is_none_of_ours(armed, inner, mark, got):
+    armed.makepyfile(HEAD + f"{mark}\ndef test_a(omni_server): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"omni_server needs an indirect OmniServerParams, got {got}: *"])
+
+
+def test_a_taken_explicit_port_is_an_error(armed, inner):
+    armed.makepyfile(
+        HEAD
+        + "import socket\nlistener = socket.create_server(('127.0.0.1', 0))\n"
+        + "@served(port=listener.getsockname()[1])\ndef test_a(omni_server): pass"
+    )
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["port * on 127.0.0.1 cannot be bound: Address already in use; *"])
+
+
+WAITS = "{decorated}\ndef test_a(omni_server):\n    print('ready')\n    open('ready', 'w').close()\n    time.sleep(600)\n"
+
+
+def started(armed: pytest.Pytester, pids: Path, *args: str, source: str = "") -> subprocess.Popen[bytes]:
+    """Start pytest with a test that waits for ever, and return once its server is up."""
+    decorated = f'@served("--pids", {str(pids)!r})'
+    armed.makepyfile(HEAD + (source or WAITS.format(decorated=decorated)))
+    plugins = [word for plugin in PLUGINS for word in ("-p", plugin)]
+    outer = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugins, *args],
+        cwd=armed.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    deadline = time.monotonic() + HANG_S
+    while not (armed.path / "ready").exists() and time.monotonic() < deadline and outer.poll() is None:
+        time.sleep(0.02)
+    assert (armed.path / "ready").exists(), outer.communicate(timeout=HANG_S)[0].decode()
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_to_pytest_stops_the_server(armed, pids, number, code):
+    outer = started(armed, pids)
+    outer.send_signal(number)
+    text = outer.communicate(timeout=HANG_S)[0].decode()
+    assert outer.returncode == code, text
+    assert dead(pids)
+    assert "INTERNALERROR" not in text
+
+
+def test_a_second_sigterm_does_not_cut_the_teardown_short(armed, pids):
+    source = f"""
+@pytest.fixture(scope="module")
+def slow_to_stop(omni_server):
+    yield
+    open("stopping", "w").close()
+    time.sleep(1)
+    open("stopped", "w").close()
+
+@served("--pids", {str(pids)!r})
+def test_a(omni_server, slow_to_stop):
+    open("ready", "w").close()
+    time.sleep(600)
+"""
+    outer = started(armed, pids, source=source)
+    outer.terminate()
+    deadline = time.monotonic() + HANG_S
+    while not (armed.path / "stopping").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    outer.terminate()
+    text = outer.communicate(timeout=HANG_S)[0].decode()
+    assert outer.returncode == 143, text
+    assert (armed.path / "stopped").exists()
+    assert dead(pids)
+
+
+def test_sigterm_while_a_server_starts_stops_it(armed, pids):
+    source = f"""
+import threading
+threading.Timer(1.0, lambda: open("ready", "w").close()).start()
+
+@served("--never-binds", "--pids", {str(pids)!r})
+def test_a(omni_server): pass
+"""
+    outer = started(armed, pids, source=source)
+    deadline = time.monotonic() + HANG_S
+    while not read(pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    outer.terminate()
+    text = outer.communicate(timeout=HANG_S)[0].decode()
+    assert outer.returncode == 143, text
+    assert dead(pids)
+
+
+def test_a_worker_without_its_controller_stops_even_a_deaf_server(armed, pids):
+    # execnet ends such a worker after 15 s, teardown or not; the default stop_timeout is longer than that
+    source = WAITS.format(decorated=f'@served("--deaf", "--pids", {str(pids)!r})')
+    outer = started(armed, pids, "-n1", source=source)
+    outer.terminate()
+    assert dead(pids)
+    outer.communicate(timeout=HANG_S)
+
+
+def test_a_terminal_sees_the_start(armed):
+    armed.makepyfile(HEAD + '@served("--unhealthy", init_timeout=2.5)\ndef test_a(omni_server): pass')
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "pytest_omni.plugin"]
+    outer = subprocess.Popen(
+        command, cwd=armed.path, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(theirs)
+    seen = b""
+    deadline = time.monotonic() + HANG_S
+    with contextlib.suppress(OSError):  # Linux: EIO when the other side has closed
+        while time.monotonic() < deadline and select.select([ours], [], [], HANG_S)[0]:
+            if not (chunk := os.read(ours, 4096)):
+                break
+            seen += chunk
+    os.close(ours)
+    assert outer.wait(timeout=HANG_S) == 1
+    assert re.search(rb"omni_server stub: 1 s, listening, GET /health: 503", seen)
