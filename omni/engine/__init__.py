@@ -1,0 +1,1 @@
+"""From a request to images: loading, running step by step, cancelling."""

@@ -1,0 +1,80 @@
+"""What this runtime knows about each pipeline it serves: one row a pipeline class. Torch-free.
+
+A new family is one row here and one builder in `models/tiny/<family>.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRule:
+    """Attention modules whose path inside their denoiser matches *pattern* play *role*, of kind *category*."""
+
+    pattern: str
+    role: str
+    category: str
+
+    def matches(self, path: str) -> bool:
+        return re.fullmatch(self.pattern, path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionTable:
+    """The denoiser's table of positions: *key* in its config.json, and the entries for rows and columns.
+
+    Each position is one patch; a larger image would index past the table's end in the middle of a run.
+    """
+
+    key: str
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """One pipeline class: its parts, who plays which attention role, and what sizes it takes.
+
+    *patch* is how many latent cells a side one token covers; the size factor is the VAE's scale times it.
+    *default_size* is (width, height) in pixels where the checkpoint does not say.
+    """
+
+    family: str
+    pipeline: str
+    denoisers: tuple[str, ...]
+    roles: tuple[RoleRule, ...]
+    patch: int
+    positions: PositionTable | None
+    default_size: tuple[int, int]
+
+    def role_of(self, path: str) -> RoleRule | None:
+        """Return the rule of the attention module at *path* inside a denoiser, None when no rule knows it."""
+        return next((rule for rule in self.roles if rule.matches(path)), None)
+
+    @property
+    def role_names(self) -> tuple[str, ...]:
+        """Every name that `per_role` may use for this pipeline: roles first, then categories."""
+        roles = [rule.role for rule in self.roles]
+        return tuple(dict.fromkeys([*roles, *(rule.category for rule in self.roles)]))
+
+
+_ROWS = (
+    CatalogRow(
+        family="z_image",
+        pipeline="ZImagePipeline",
+        denoisers=("transformer",),
+        roles=(
+            RoleRule(r"layers\.\d+\.attention", "z_image.self", "self"),
+            RoleRule(r"noise_refiner\.\d+\.attention", "z_image.noise_refiner", "self"),
+            RoleRule(r"context_refiner\.\d+\.attention", "z_image.context_refiner", "self"),
+            RoleRule(r"siglip_refiner\.\d+\.attention", "z_image.siglip_refiner", "self"),
+        ),
+        patch=2,
+        positions=PositionTable("axes_lens", rows=1, columns=2),
+        default_size=(1024, 1024),
+    ),
+)
+
+CATALOG: dict[str, CatalogRow] = {row.pipeline: row for row in _ROWS}

@@ -1,0 +1,1 @@
+"""Which devices this process has, and which one a run gets."""
