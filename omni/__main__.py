@@ -1,0 +1,3 @@
+from omni.cli import main
+
+main()
