@@ -1,0 +1,158 @@
+"""The `omni-ci` command line: one table of commands, each imported when it is called.
+
+Cyclopts only gathers; what it cannot gather is printed by us, in one message, with exit code 2.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from omni_hardware.errors import InfrastructureError, InputError, OmniError, did_you_mean, strip_controls
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+DISTRIBUTION = "pytest-omni"
+ABOUT = "From one YAML dialect and a diff to a validated Buildkite pipeline, with a reason for every step."
+
+# What the `ci` extra brings, by import name; the base install has none of it.
+CI_MODULES = ("cyclopts", "rich", "pydantic", "yaml", "jinja2", "jsonschema", "buildkite_sdk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A row of the command table: where the function is, and what `--help` says of it."""
+
+    target: str
+    about: str
+    # Everything after `--` goes to the child command, untouched, as the parameter `forwarded`.
+    forwards: bool = False
+
+
+COMMANDS: Mapping[str, Command] = MappingProxyType(
+    {
+        "plan": Command(target="omni_ci.commands.plan:plan", about="Show every step, run or skip, and why."),
+        "generate": Command(
+            target="omni_ci.commands.generate:generate",
+            about="Write the Buildkite pipeline to standard output.",
+        ),
+        "upload": Command(
+            target="omni_ci.commands.upload:upload",
+            about="Hand the pipeline to buildkite-agent, with its reasons.",
+        ),
+        "presets": Command(target="omni_ci.commands.presets:presets", about="List the hardware presets."),
+        "init": Command(
+            target="omni_ci.commands.init:init", about="Write a commented starter .buildkite folder."
+        ),
+        "cov split": Command(
+            target="omni_ci.commands.cov:split",
+            about="Run a model's offline and online tests with a coverage report each.",
+            forwards=True,
+        ),
+    }
+)
+
+# A command of two words belongs to a group; the group's line in `--help`.
+GROUPS: Mapping[str, str] = MappingProxyType({"cov": "Coverage per model and mode."})
+
+
+def main(tokens: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code; a user's mistake is one message."""
+    try:
+        code = run(sys.argv[1:] if tokens is None else list(tokens))
+        sys.stdout.flush()
+    except OmniError as error:
+        _say(f"omni-ci: {error}")
+        code = error.exit_code
+    except KeyboardInterrupt:
+        _say("omni-ci: interrupted")
+        code = 130
+    except BrokenPipeError:
+        # the reader (`| head`) left; the interpreter's own flush at exit would complain once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)
+
+
+def run(tokens: list[str]) -> int:
+    """Return the exit code of the command that *tokens* name; raises OmniError."""
+    require_extra(CI_MODULES)
+    require_known(tokens)
+    import cyclopts
+
+    own, forwarded = split_forwarded(tokens)
+    try:
+        command, bound, ignored = build_app().parse_args(own, exit_on_error=False, print_error=False)
+    except cyclopts.CycloptsError as error:
+        hint = "Arguments for the child go after `--`. " if _forwards(tokens) else ""
+        raise InputError(f"{' '.join(str(error).split())}\n{hint}See `omni-ci --help`.") from None
+    extra: dict[str, Any] = {"forwarded": forwarded} if "forwarded" in ignored else {}
+    result = command(*bound.args, **bound.kwargs, **extra)
+    return result if isinstance(result, int) else 0
+
+
+def require_extra(modules: Sequence[str], find: Callable[[str], object] = importlib.util.find_spec) -> None:
+    """Raise InfrastructureError with the install line when a module of the `ci` extra is not installed."""
+    if missing := [name for name in modules if find(name) is None]:
+        raise InfrastructureError(
+            f"the command line needs the `ci` extra ({', '.join(missing)} not installed for {sys.executable}).\n"
+            f"Install it with: pip install '{DISTRIBUTION}[ci]'"
+        )
+
+
+def require_known(tokens: Sequence[str]) -> None:
+    """Raise InputError when the leading words name no command; cyclopts would import all of them to say so."""
+    known: set[str] = set(COMMANDS)
+    for depth in (1, 2):
+        word = tokens[depth - 1] if len(tokens) >= depth else "-"
+        if word.startswith("-") or " ".join(tokens[: depth - 1]) in COMMANDS:
+            return
+        siblings = {name.split()[depth - 1] for name in known if len(name.split()) >= depth}
+        if word not in siblings:
+            raise InputError(
+                f"no command {word!r}{did_you_mean(word, sorted(siblings))}\nSee `omni-ci --help`."
+            )
+        known = {name for name in known if name.split()[depth - 1] == word}
+
+
+def split_forwarded(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the tokens that are ours and those after `--` that a transparent command passes on."""
+    if not _forwards(tokens) or "--" not in tokens:
+        return list(tokens), ()
+    at = list(tokens).index("--")
+    return list(tokens[:at]), tuple(tokens[at + 1 :])
+
+
+def build_app() -> App:
+    """Return the cyclopts app over COMMANDS; no command module is imported yet."""
+    import cyclopts
+
+    app = cyclopts.App(name="omni-ci", help=ABOUT, version=_version)
+    groups = {name: cyclopts.App(name=name, help=about) for name, about in GROUPS.items()}
+    for group in groups.values():
+        app.command(group)
+    for name, row in COMMANDS.items():
+        family, _, leaf = name.rpartition(" ")
+        (groups[family] if family else app).command(row.target, name=leaf, help=row.about)
+    return app
+
+
+def _forwards(tokens: Sequence[str]) -> bool:
+    words = f"{' '.join(tokens)} "
+    return any(row.forwards and words.startswith(f"{name} ") for name, row in COMMANDS.items())
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version(DISTRIBUTION)
+
+
+def _say(message: str) -> None:
+    print(strip_controls(message), file=sys.stderr)

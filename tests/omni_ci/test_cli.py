@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from omni_ci import cli
+from omni_hardware.errors import CheckError, InfrastructureError, InputError
+
+HEAVY = ("torch", "diffusers", "transformers", "omni", "fastapi")
+
+
+def omni_ci(*tokens: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *options, "-m", "omni_ci", *tokens]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_row_of_the_table_names_a_function_and_says_what_it_does(name):
+    row = cli.COMMANDS[name]
+    module, _, attribute = row.target.partition(":")
+    function = getattr(importlib.import_module(module), attribute)
+    assert callable(function)
+    assert function.__doc__
+    assert row.about.endswith(".")
+
+
+def test_help_lists_every_command_and_imports_none():
+    done = omni_ci("--help", options=("-X", "importtime"))
+    assert done.returncode == 0
+    for name in cli.COMMANDS:
+        assert name.split()[0] in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "omni_ci.cli" in imported
+    assert not [name for name in imported if name.startswith("omni_ci.commands.")]
+    assert not imported & {*HEAVY, "buildkite_sdk", "yaml", "pydantic"}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (["plam"], "no command 'plam' (did you mean 'plan'?)"),
+        (["cov", "splt"], "no command 'splt' (did you mean 'split'?)"),
+        (["xyzzy"], "no command 'xyzzy' (known: cov, "),
+        (["cov", "split", "--model-id"], "--model-id requires an argument"),
+    ],
+)
+def test_a_mistake_is_one_message_with_exit_code_two(tokens, text, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(tokens)
+    assert caught.value.code == 2
+    shown = capsys.readouterr()
+    assert text in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("error", [InputError, CheckError, InfrastructureError])
+def test_an_error_is_its_message_and_its_exit_code(error, monkeypatch, capsys):
+    def fail(_tokens):
+        raise error("presets.yml:14: no\x1b[31m such SKU")
+
+    monkeypatch.setattr(cli, "run", fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.main([])
+    assert caught.value.code == error.exit_code
+    assert capsys.readouterr().err == "omni-ci: presets.yml:14: no[31m such SKU\n"
+
+
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130)])
+def test_an_interrupt_is_no_traceback(raised, code, monkeypatch, capsys):
+    def fail(_tokens):
+        raise raised
+
+    monkeypatch.setattr(cli, "run", fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.main([])
+    assert caught.value.code == code
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_is_no_traceback():
+    script = "import sys, omni_ci.cli as cli\ncli.run = lambda tokens: print('x' * 1_000_000)\ncli.main([])\n"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child.stdout.close()
+    errors = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(timeout=30) == 141
+    assert errors == b""
+
+
+def test_a_missing_extra_is_the_install_line():
+    with pytest.raises(InfrastructureError) as caught:
+        cli.require_extra(["yaml", "nowhere"], find=lambda name: None if name == "nowhere" else object())
+    assert "nowhere not installed" in str(caught.value)
+    assert "pip install 'pytest-omni[ci]'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "own", "forwarded"),
+    [
+        (["cov", "split", "--model-id", "z", "--", "-m", "a and b", "--"], 4, ("-m", "a and b", "--")),
+        (["cov", "split", "--model-id", "z"], 4, ()),
+        # elsewhere `--` keeps its usual meaning: what follows is no option
+        (["plan", "--", "-odd-name.yml"], 3, ()),
+    ],
+)
+def test_what_follows_the_dashes_is_forwarded_by_transparent_commands_only(tokens, own, forwarded):
+    assert cli.split_forwarded(tokens) == (tokens[:own], forwarded)
+
+
+def test_the_version_is_the_distributions():
+    from importlib.metadata import version
+
+    assert omni_ci("--version").stdout.strip() == version("pytest-omni")
