@@ -1,0 +1,64 @@
+"""Where files are read from: the working tree, or a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from omni_ci.git import Repository
+from omni_hardware.errors import InfrastructureError
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The working tree."""
+
+    root: Path
+
+    def read(self, path: str) -> str | None:
+        """Return the text of *path*; an absolute path is read as it is. Raises InfrastructureError.
+
+        Bytes that are not UTF-8 become lone surrogates, which the loader reports with their line.
+        """
+        try:
+            return (self.root / path).read_bytes().decode("utf-8", "surrogateescape")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise InfrastructureError(f"{path}: cannot be read: {error.strerror}") from error
+
+    def listed(self, folder: str) -> Sequence[str]:
+        here = self.root / folder
+        names = sorted(entry.name for entry in here.iterdir() if entry.is_file()) if here.is_dir() else []
+        return [f"{folder}/{name}" for name in names]
+
+
+class Commit:
+    """A commit; what lies outside the repository is read from disk."""
+
+    def __init__(self, repository: Repository, commit: str) -> None:
+        self._repository = repository
+        self._commit = commit
+        self._tree = repository.files_at(commit)
+        self._read: dict[str, str | None] = {}
+
+    @property
+    def root(self) -> Path:
+        return self._repository.root
+
+    def read(self, path: str) -> str | None:
+        """Return the text of *path* at the commit, or None. Raises GitError."""
+        if PurePosixPath(path).is_absolute():
+            return Tree(self.root).read(path)
+        if path not in self._tree:
+            return None
+        if path not in self._read:
+            self._read[path] = self._repository.show(self._commit, path)
+        return self._read[path]
+
+    def listed(self, folder: str) -> Sequence[str]:
+        prefix = f"{folder}/"
+        return sorted(
+            path for path in self._tree if path.startswith(prefix) and "/" not in path[len(prefix) :]
+        )

@@ -1,0 +1,153 @@
+"""The reasons a step can have to run: one function each, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+
+from omni_ci.facts import Case, ConfigKind, Facts, Reason, Rule
+from omni_ci.invocations import Invocations, invocations
+from omni_ci.model import Step
+from omni_ci.patterns import literal_prefix, matching
+from omni_ci.registry import is_key
+
+
+def diff_unknown(_case: Case, facts: Facts) -> Reason | None:
+    """Not knowing what changed means that anything may have."""
+    if facts.changes.known:
+        return None
+    return Reason(Rule.DEFAULT, f"the changes are unknown: {facts.changes.reason}")
+
+
+def labelled(case: Case, facts: Facts) -> Reason | None:
+    """A label of the pull request beats the filter."""
+    names = [case.leaf.ident, case.leaf.label, case.group.group if case.group else None]
+    for label in facts.labels:
+        for pattern in facts.policy.labels.get(label, ()):
+            if any(name and fnmatchcase(name, pattern) for name in names):
+                return Reason(Rule.LABEL, f"label {label!r} asks for it")
+    return None
+
+
+def run_all(case: Case, facts: Facts) -> Reason | None:
+    """A file that concerns every step, by policy or by the registry."""
+    if facts.run_all:
+        return Reason(Rule.RUN_ALL, f"{facts.run_all} changed, which concerns every step")
+    if facts.registry_run_all and (case.own or case.gate):
+        because = f"{facts.registry_run_all} changed, which the registry counts for every step"
+        return Reason(Rule.RUN_ALL, because)
+    return None
+
+
+def definition(case: Case, facts: Facts) -> Reason | None:
+    """The step itself is what changed."""
+    change = facts.definitions.get(case.id)
+    return Reason(Rule.SELF, change.because) if change else None
+
+
+def listed_definition(case: Case, facts: Facts) -> Reason | None:
+    """A file listed by hand has no base to compare with, so it concerns every step it can render."""
+    if not facts.changes.is_listed:
+        return None
+    uses_preset = isinstance(case.leaf, Step) and case.leaf.mirror_hardwares is not None
+    renders = {
+        ConfigKind.PRESETS: uses_preset,
+        ConfigKind.TEMPLATE: uses_preset,
+        ConfigKind.REGISTRY: any(is_key(entry) for entry in (*case.own, *case.gate)),
+        ConfigKind.POLICY: True,
+    }
+    mine = [case.file, *(path for path, kind in facts.configs.items() if renders[kind])]
+    listed = next((path for path in mine if path in facts.changed), None)
+    return (
+        Reason(Rule.SELF, f"{listed} is listed and there is no base to compare it with") if listed else None
+    )
+
+
+def watched(case: Case, facts: Facts) -> Reason | None:
+    """A declared path changed. A group's list gates what its steps declare; a step without one goes with it."""
+    opened = facts.watched_change(case.gate) if case.gate else None
+    if case.gate and opened is None:
+        return None
+    if case.own:
+        return facts.watched_change(case.own)
+    return Reason(opened.rule, f"{opened.because} (its group's list)") if opened else None
+
+
+def own_tests(case: Case, facts: Facts) -> Reason | None:
+    """A test file the step runs changed, or a conftest above one."""
+    if not isinstance(case.leaf, Step) or not (case.own or case.gate):
+        return None
+    runs = invocations(case.leaf.commands)
+    if runs.problem:
+        facts.notices.append(
+            f"{case.place}: its shell cannot be read ({runs.problem}); test paths are a guess"
+        )
+    paths = list(_test_paths(runs, facts))
+    if runs.runs_pytest and not paths:
+        facts.notices.append(f"{case.place}: pytest gets no path, so that its own test files are not known")
+    return next((reason for path in paths if (reason := _changed_test(path, facts))), None)
+
+
+def coverage_input(case: Case, facts: Facts) -> Reason | None:
+    """What alters the measuring concerns the steps that measure."""
+    if (
+        facts.coverage_input
+        and isinstance(case.leaf, Step)
+        and invocations(case.leaf.commands).measures_coverage
+    ):
+        return Reason(Rule.COVERAGE, f"{facts.coverage_input} is a coverage input")
+    return None
+
+
+def nothing_declared(case: Case, _facts: Facts) -> Reason | None:
+    """A step that says nothing about what concerns it runs for everything."""
+    if case.own or case.gate:
+        return None
+    return Reason(Rule.DEFAULT, "it declares no source_file_dependencies, so it always runs")
+
+
+RULES: tuple[Callable[[Case, Facts], Reason | None], ...] = (
+    diff_unknown,
+    labelled,
+    run_all,
+    definition,
+    listed_definition,
+    watched,
+    own_tests,
+    coverage_input,
+    nothing_declared,
+)
+
+
+def _test_paths(runs: Invocations, facts: Facts) -> Iterator[str]:
+    """Yield the words that are paths: written like one, or a folder at the head."""
+    for word in runs.words:
+        if word.startswith((".", "/", "$")):
+            continue
+        if "/" in word or word.endswith(".py") or facts.head.holds(word):
+            yield word
+
+
+def _changed_test(path: str, facts: Facts) -> Reason | None:
+    if re.search(r"[*?\[]", path):
+        pattern = re.sub(r"\[[^\]]*\]", "?", path)
+        hits = matching(facts.code.under(literal_prefix(pattern)), [pattern])
+        hit = hits[0] if hits else None
+    else:
+        hit = facts.code.first_under(path)
+    if hit:
+        place = "its own test file" if hit == path else f"under its test path {path}"
+        return Reason(Rule.TEST, f"{hit} changed, {place}")
+    for conftest in _conftests(path):
+        if conftest in facts.changed:
+            return Reason(Rule.TEST, f"{conftest} changed, a conftest of {path}")
+    return None
+
+
+def _conftests(path: str) -> Iterator[str]:
+    folder = path
+    while folder:
+        folder = posixpath.dirname(folder)
+        yield posixpath.join(folder, "conftest.py")

@@ -1,0 +1,210 @@
+"""What Buildkite's schema lets pass and its server, or a person waiting for a job, does not: S1 to S8, S10, S12."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omni_ci.conditions import ConditionError, check_condition
+from omni_ci.findings import Finding, Level, Placed
+from omni_ci.invocations import invocations
+from omni_hardware.errors import did_you_mean
+
+UPLOADER_KEYS = ("source_file_dependencies", "mirror_hardwares", "agent_pool", "grade", "working_dir")
+STEPS_PER_UPLOAD = 500
+_KINDS = ("command", "commands", "plugins", "trigger", "wait", "waiter", "block", "input", "group")
+_KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_SHARDS = re.compile(r"BUILDKITE_PARALLEL_JOB(?:_COUNT)?\b|--shard[= ]auto\b")
+# Upload replaces a single-dollar variable, and at upload nobody is a parallel job yet.
+_SHARD_AT_UPLOAD = re.compile(r"(?<![$\\])\$\{?BUILDKITE_PARALLEL_JOB")
+_SHARD_WITH_DEFAULT = re.compile(r"\$\{BUILDKITE_PARALLEL_JOB(?:_COUNT)?:?-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A rendered pipeline as the checks see it; *known_keys* are step keys that other pipeline files upload."""
+
+    steps: Sequence[Placed]
+    known_keys: frozenset[str]
+
+
+def check_steps(document: Document) -> Iterator[Finding]:
+    """Yield what is wrong with the steps, check by check."""
+    for check in CHECKS:
+        yield from check(document)
+
+
+def _has_a_kind(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        step = placed.step
+        if isinstance(step, dict) and not step.keys() & set(_KINDS) and "type" not in step:
+            yield placed.finding(
+                "S1", "says nothing to do; give it `commands:`, `trigger:`, `wait:`, `block:` or `input:`"
+            )
+        elif placed.runs_commands and not placed.commands and not step.get("plugins"):
+            yield placed.finding("S1", "its commands are empty")
+
+
+def _keys_are_unique(document: Document) -> Iterator[Finding]:
+    first: dict[str, Placed] = {}
+    for placed, key in _keyed(document):
+        if not _KEY.fullmatch(key):
+            yield placed.finding("S2", f"key {key!r} must be 1 to 100 of A-Z a-z 0-9 _ - : . ,")
+        if _UUID.fullmatch(key):
+            yield placed.finding("S2", f"key {key!r} looks like a UUID, which Buildkite refuses")
+        if key in first:
+            yield placed.finding("S2", f"key {key!r} is already taken at {first[key].where}")
+        first.setdefault(key, placed)
+
+
+def _dependencies_resolve(document: Document) -> Iterator[Finding]:
+    keys = {key for _, key in _keyed(document)} | document.known_keys
+    for placed in document.steps:
+        for key in depends_on(placed.step):
+            if key not in keys and "$" not in key:
+                yield placed.finding(
+                    "S3",
+                    f"depends_on {key!r}, a key no pipeline file has{did_you_mean(key, sorted(keys))}; "
+                    "for a step that lives only in Buildkite pass --known-key",
+                )
+
+
+def _groups_hold_steps(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        if placed.is_group and not placed.step.get("steps"):
+            yield placed.finding("S4", "the group is empty, which Buildkite refuses")
+        if placed.is_group and len(placed.path) > 1:
+            yield placed.finding("S4", "a group inside a group, which Buildkite refuses")
+
+
+def _uploader_keys_are_gone(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        for key in UPLOADER_KEYS:
+            if isinstance(placed.step, dict) and key in placed.step:
+                yield placed.finding("S5", f"`{key}` is for this generator and must not reach Buildkite")
+
+
+def _conditions_parse(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        condition = placed.step.get("if") if isinstance(placed.step, dict) else None
+        if condition is None:
+            continue
+        if not isinstance(condition, str):
+            yield placed.finding("S6", f"`if: {str(condition).lower()}` is no text; quote it or take it out")
+            continue
+        try:
+            check_condition(condition)
+        except ConditionError as error:
+            yield placed.finding("S6", f"`if:` {error}")
+
+
+def _timeouts_are_set(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        if not placed.runs_commands:
+            continue
+        minutes = placed.step.get("timeout_in_minutes")
+        if minutes is None:
+            yield placed.finding(
+                "S7", "no timeout_in_minutes: a hang holds its cards for good", level=Level.NOTICE
+            )
+        elif isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 1:
+            yield placed.finding("S7", f"timeout_in_minutes is {minutes!r}; write whole minutes, 1 or more")
+
+
+def _parallel_jobs_share_the_work(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        if not placed.runs_commands:
+            continue
+        jobs, commands = placed.step.get("parallelism"), placed.commands
+        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+            yield placed.finding("S8", f"parallelism is {jobs!r}; write 1 or more")
+        elif _SHARD_AT_UPLOAD.search(commands):
+            yield placed.finding(
+                "S8", "$BUILDKITE_PARALLEL_JOB is replaced at upload, when it is empty; write $$"
+            )
+        elif (jobs or 1) > 1 and _runs_tests(placed) and not _SHARDS.search(commands):
+            yield placed.finding(
+                "S8",
+                f"parallelism {jobs}, yet no command uses $$BUILDKITE_PARALLEL_JOB: every job would run all tests",
+            )
+        elif jobs is None and _SHARDS.search(_SHARD_WITH_DEFAULT.sub("", commands)):
+            yield placed.finding("S8", "uses $$BUILDKITE_PARALLEL_JOB without `parallelism:`")
+
+
+def _retries_spare_failures(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        retry = placed.step.get("retry") if isinstance(placed.step, dict) else None
+        automatic = retry.get("automatic") if isinstance(retry, dict) else None
+        if automatic in (None, False, "false"):
+            continue
+        rules = automatic if isinstance(automatic, list) else [automatic]
+        for rule in rules:
+            yield from _rule(placed, rule, is_test=_runs_tests(placed))
+
+
+def _rule(placed: Placed, rule: Any, *, is_test: bool) -> Iterator[Finding]:
+    if not isinstance(rule, dict):
+        if is_test:
+            yield placed.finding(
+                "S10", "`automatic: true` repeats failed tests until they pass; list infrastructure statuses"
+            )
+        return
+    limit = rule.get("limit", 2)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= 10:
+        yield placed.finding("S10", f"retry limit {limit!r} is not within 1…10")
+    status = rule.get("exit_status", "*" if "signal_reason" not in rule and "signal" not in rule else None)
+    statuses = status if isinstance(status, list) else [status]
+    any_status = "*" in statuses and "signal_reason" not in rule and "signal" not in rule
+    if is_test and (1 in statuses or any_status):
+        yield placed.finding(
+            "S10", "retries exit status 1, a failed test; a flaky test belongs in quarantine, not in a retry"
+        )
+
+
+def _the_upload_is_small(document: Document) -> Iterator[Finding]:
+    count = sum(not placed.is_group for placed in document.steps)
+    if count > STEPS_PER_UPLOAD:
+        last = list(document.steps)[-1]
+        yield Finding(
+            code="S12",
+            where=last.where,
+            message=f"{count} steps, and Buildkite takes {STEPS_PER_UPLOAD} an upload",
+        )
+
+
+def depends_on(step: Any) -> list[str]:
+    """Return the keys *step* waits for, whichever way they are written."""
+    value = step.get("depends_on") if isinstance(step, dict) else None
+    entries = value if isinstance(value, list) else [value]
+    keys = [entry.get("step") if isinstance(entry, dict) else entry for entry in entries]
+    return [key for key in keys if isinstance(key, str)]
+
+
+def _runs_tests(placed: Placed) -> bool:
+    found = invocations((placed.commands,))
+    return found.runs_pytest or found.measures_coverage
+
+
+def _keyed(document: Document) -> Iterator[tuple[Placed, str]]:
+    for placed in document.steps:
+        step = placed.step if isinstance(placed.step, dict) else {}
+        key = next((step[name] for name in ("key", "id", "identifier") if name in step), None)
+        if isinstance(key, str):
+            yield placed, key
+
+
+CHECKS: Sequence[Callable[[Document], Iterator[Finding]]] = (
+    _has_a_kind,
+    _keys_are_unique,
+    _dependencies_resolve,
+    _groups_hold_steps,
+    _uploader_keys_are_gone,
+    _conditions_parse,
+    _timeouts_are_set,
+    _parallel_jobs_share_the_work,
+    _retries_spare_failures,
+    _the_upload_is_small,
+)

@@ -1,0 +1,42 @@
+"""`omni-ci presets`: every name a step may ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_every_preset_is_listed_with_what_stands_behind_it(scratch: Any) -> None:
+    ran = scratch.run("presets")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].split() == ["preset", "hardware", "cards", "queue", "template", "from"]
+    assert lines[1].split() == ["l4_1", "cuda", "L4", "1", "l4-k8s", "k8s-spec", ".buildkite/presets.yml:4"]
+    assert lines[-1] == "3 presets in .buildkite/presets.yml"
+
+
+def test_another_file_can_be_listed_and_an_older_one_says_so(scratch: Any) -> None:
+    scratch.write({"old.yml": "mirror_hardwares:\n  h100_2: {agents: {queue: pool}}\n"})
+    ran = scratch.run("presets", "--presets", "old.yml")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split() == ["h100_2", "-", "2", "pool", "literal", "old.yml:2"]
+    assert "note: old.yml: mirror_hardwares: is read as fragments:" in ran.err
+
+
+def test_a_file_that_is_not_there_is_one_message(scratch: Any) -> None:
+    ran = scratch.run("presets", "--presets", "no.yml")
+    assert ran.code == 2
+    assert "no.yml: there is no such file" in ran.err
+
+
+def test_a_template_that_cannot_render_is_found_here(scratch: Any) -> None:
+    scratch.write({".buildkite/templates/k8s-spec.yml.j2": "agents: {{ nothing }}"})
+    ran = scratch.run("presets")
+    assert ran.code == 2
+    assert "'nothing' is undefined" in ran.err
+
+
+def test_without_any_the_way_on_is_named(scratch: Any) -> None:
+    scratch.git("rm", "--quiet", "-r", ".buildkite")
+    ran = scratch.run("presets")
+    assert ran.code == 2
+    assert "omni-ci init" in ran.err

@@ -1,0 +1,138 @@
+"""This repository's own pipelines: what selects what, and what comes out of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from omni_ci.emitting import to_yaml
+from omni_ci.findings import placed
+from omni_ci.generating import generate_one
+from omni_ci.invocations import invocations
+from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
+from omni_ci.pod_checks import pods_of
+from omni_ci.selection import Mode
+
+ROOT = Path(__file__).parents[2]
+NAMES = pipeline_names(ROOT)
+PILOTS = {"amd-cov-z-image", "cuda-cov-z-image"}
+
+
+def plan(*changed: str, files: tuple[str, ...] = ()) -> Plan:
+    mode = Mode.DIFF if changed else Mode.ALL
+    return make_plan(Asked(files=files, changed=changed, mode=mode), here=ROOT, environ={})
+
+
+def selected(*changed: str) -> set[str]:
+    return {verdict.step for verdict in plan(*changed).selection.verdicts if verdict.runs}
+
+
+def generated(name: str) -> str:
+    text = generate_one(plan(files=(name,))).text
+    assert text is not None
+    return text
+
+
+def test_the_four_pipelines_are_there() -> None:
+    assert [
+        f".buildkite/{folder}/test-{tier}.yml" for folder in ("amd", "cuda") for tier in ("merge", "ready")
+    ] == NAMES
+
+
+@pytest.mark.parametrize("path", ["scripts/run_cov_split.sh", "pyproject.toml", "ci/omni_ci/coverage.py"])
+def test_what_changes_coverage_selects_the_pilots(path: str) -> None:
+    assert selected(path) >= PILOTS
+
+
+@pytest.mark.parametrize("path", ["docs/user_guide/runtime.md", "README.md", "CHANGELOG.md", "mkdocs.yml"])
+def test_a_changed_document_selects_nothing(path: str) -> None:
+    assert selected(path) == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        ("tests/e2e/online_serving/test_z_image.py", {*PILOTS, "amd-e2e-z-image", "cuda-e2e-z-image"}),
+        ("tests/omni_hardware/test_errors.py", {"amd-torch-free", "cuda-torch-free"}),
+        ("tests/omni/serving/test_app.py", {"amd-runtime", "cuda-runtime"}),
+    ],
+)
+def test_a_changed_test_selects_its_step(path: str, steps: set[str]) -> None:
+    assert selected(path) == steps
+
+
+def test_product_code_selects_the_runtime_and_the_pilots() -> None:
+    assert selected("omni/engine/engine.py") == {
+        *PILOTS, "amd-runtime", "cuda-runtime", "amd-e2e-z-image", "cuda-e2e-z-image",
+    }  # fmt: skip
+
+
+def test_a_changed_preset_selects_the_steps_that_use_it(scratch: Any) -> None:
+    shutil.rmtree(scratch.root / ".buildkite")
+    shutil.copytree(ROOT / ".buildkite", scratch.root / ".buildkite")
+    watched = ["pyproject.toml", "scripts/run_cov_split.sh", "ci/omni_ci/coverage.py"]
+    folders = [f"{folder}/x.py" for folder in ("omni_hardware", "pytest_omni", "omni")]
+    scratch.commit(dict.fromkeys([*watched[1:], *folders], "x\n") | {"pyproject.toml": ""})
+    scratch.edit(
+        ".buildkite/presets.yml", "per_card: {cpu: 10, memory: 40Gi", "per_card: {cpu: 10, memory: 44Gi"
+    )
+    scratch.commit()
+    made = make_plan(Asked(), here=scratch.root, environ=os.environ)
+    running = {verdict.step: verdict.because for verdict in made.selection.verdicts if verdict.runs}
+    assert {step for step, because in running.items() if "definition" in because} == {
+        "cuda-runtime", "cuda-e2e-z-image", "cuda-cov-z-image",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_generated_passes_a_second_opinion(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yml"
+    file.write_text(generated(name), encoding="utf-8")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.buildkite", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pod_passes_kubernetes_own_schema(name: str) -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    steps = [one.step for one in placed(yaml.safe_load(generated(name)), {})]
+    pods = [pod for step in steps for pod in pods_of(step.get("plugins"))]
+    assert pods
+    for pod in pods:
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": pod.spec}
+        kubernetes_validate.validate(manifest, "1.34", strict=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_said_against_them_and_they_are_the_same_twice(name: str) -> None:
+    one = generate_one(plan(files=(name,)))
+    assert one.notices == ()
+    assert one.text == generated(name)
+
+
+def test_the_pilots_run_where_they_should() -> None:
+    made = plan()
+    steps = {leaf.ident: leaf for pipeline in made.pipelines for _, leaf in pipeline.leaves()}
+    for name, preset, platform in (
+        ("cuda-cov-z-image", "l4_1", "cuda"),
+        ("amd-cov-z-image", "mi300_1", "rocm"),
+    ):
+        step = steps[name]
+        assert step.mirror_hardwares == preset
+        assert invocations(step.commands).measures_coverage
+        assert step.commands[0].endswith(f"-- -m 'core_model and {platform}'")
+        assert step.timeout_in_minutes is not None
+
+
+def test_the_presets_need_nothing_this_repository_does_not_say() -> None:
+    made = plan()
+    for preset in made.configuration.presets.by_name.values():
+        assert to_yaml(made.configuration.pods.fragment(preset))

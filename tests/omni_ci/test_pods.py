@@ -1,0 +1,206 @@
+"""Presets to plugins: every field of the three shapes, and values that try to leave their place."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omni_ci.pods import PodRules, Pods, package_templates, yaml_scalar
+from omni_ci.presets import Presets, load_presets
+from omni_ci.validation import validate
+from omni_hardware.errors import InputError
+
+RULES = PodRules(
+    secrets={"HF_TOKEN": "hf-token-secret/token"},
+    infra_retry=[{"exit_status": -1, "limit": 1}, {"signal_reason": "agent_stop", "limit": 1}],
+)
+TEXT = """
+schema: 1
+skus:
+  mi300:
+    platform: rocm
+    sku: MI300
+    template: k8s-patch
+    cards: [1, 8]
+    queue: "amd_mi300_{cards}"
+    resource: amd.com/gpu
+    image: rocm/omni:$BUILDKITE_COMMIT
+    shm: 16Gi
+    image_pull_secrets: [docker-config]
+    env: {AMD_CI_RUNTIME: native, NATIVE_CI: "true", HF_HOME: /home/buildkite-agent/huggingface, PYTORCH_ROCM_ARCH: ""}
+    job_env: {VLLM_CI_REQUIRE_PERSISTENT_HF_CACHE: "1"}
+  l4:
+    platform: cuda
+    sku: L4
+    template: k8s-spec
+    cards: [1, 2, 3]
+    queue: l4-k8s
+    resource: nvidia.com/gpu
+    per_card: {cpu: 10, memory: 40Gi, shm: 24Gi}
+    node_selector: {pool: l4x4}
+    priority_class: ci
+    service_account: buildkite-gpu-jobs
+    annotations: {karpenter.sh/do-not-disrupt: "true"}
+    hf_cache: {host: /fsx/hf_cache, mount: /fsx/hf_cache}
+  l4_docker:
+    platform: cuda
+    sku: L4
+    template: docker
+    cards: [1, 4]
+    queue: "gpu_{cards}_queue"
+    image: registry.example/ci:$BUILDKITE_COMMIT
+    shm: 8Gi
+    hf_cache: {host: /fsx/hf_cache, mount: /hf}
+    retry: none
+"""
+
+
+def presets(text: str = TEXT) -> Presets:
+    return load_presets(text, name="presets.yml")
+
+
+def fragment(name: str, text: str = TEXT) -> dict:
+    loaded = presets(text)
+    return Pods(package_templates(), RULES).fragment(loaded.find(name, at="here"))
+
+
+def step(name: str) -> dict:
+    return {"label": name, "commands": ["true"], "timeout_in_minutes": 5, **fragment(name)}
+
+
+def test_the_patch_has_every_field_of_the_native_contract() -> None:
+    made = fragment("mi300_8")
+    assert made["agents"] == {"queue": "amd_mi300_8"}
+    assert made["env"] == {"VLLM_CI_EXPECTED_GPU_COUNT": "8", "VLLM_CI_REQUIRE_PERSISTENT_HF_CACHE": "1"}
+    assert made["plugins"][0]["kubernetes"]["podSpecPatch"] == {
+        "automountServiceAccountToken": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "imagePullSecrets": [{"name": "docker-config"}],
+        "containers": [
+            {
+                "name": "container-0",
+                "image": "rocm/omni:$BUILDKITE_COMMIT",
+                "imagePullPolicy": "Always",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"add": ["IPC_LOCK"]}},
+                "resources": {"limits": {"amd.com/gpu": "8"}, "requests": {"amd.com/gpu": "8"}},
+                "env": [
+                    {"name": "VLLM_CI_DOCKER_DISABLED", "value": "1"},
+                    {"name": "VLLM_CI_EXPECTED_GPU_COUNT", "value": "8"},
+                    {"name": "AMD_CI_RUNTIME", "value": "native"},
+                    {"name": "NATIVE_CI", "value": "true"},
+                    {"name": "HF_HOME", "value": "/home/buildkite-agent/huggingface"},
+                    {"name": "PYTORCH_ROCM_ARCH", "value": ""},
+                    {
+                        "name": "HF_TOKEN",
+                        "valueFrom": {"secretKeyRef": {"name": "hf-token-secret", "key": "token"}},
+                    },
+                ],
+                "volumeMounts": [{"name": "devshm", "mountPath": "/dev/shm"}],
+            }
+        ],
+        "volumes": [{"name": "devshm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}],
+    }
+
+
+def test_the_whole_pod_scales_with_its_cards() -> None:
+    made = fragment("l4_3")
+    config = made["plugins"][0]["kubernetes"]
+    assert config["metadata"] == {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+    pod = config["podSpec"]
+    assert pod["priorityClassName"] == "ci"
+    assert pod["serviceAccountName"] == "buildkite-gpu-jobs"
+    assert pod["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod["nodeSelector"] == {"pool": "l4x4"}
+    container = pod["containers"][0]
+    assert container["resources"] == {
+        "limits": {"nvidia.com/gpu": 3},
+        "requests": {"nvidia.com/gpu": 3, "cpu": "30", "memory": "120Gi"},
+    }
+    assert {"name": "VLLM_CI_EXPECTED_GPU_COUNT", "value": "3"} in container["env"]
+    assert {"name": "HF_HOME", "value": "/fsx/hf_cache"} in container["env"]
+    assert pod["volumes"] == [
+        {"name": "devshm", "emptyDir": {"medium": "Memory", "sizeLimit": "72Gi"}},
+        {"name": "hf-cache", "hostPath": {"path": "/fsx/hf_cache", "type": "DirectoryOrCreate"}},
+    ]
+    assert made["retry"] == {"automatic": list(RULES.infra_retry)}
+
+
+def test_the_docker_plugin_mounts_the_agent_and_counts_its_cards() -> None:
+    made = fragment("l4_docker_4")
+    assert made["agents"] == {"queue": "gpu_4_queue"}
+    assert "retry" not in made
+    (plugin,) = made["plugins"]
+    assert plugin["docker#v5.2.0"] == {
+        "image": "registry.example/ci:$BUILDKITE_COMMIT",
+        "always-pull": True,
+        "propagate-environment": True,
+        "mount-buildkite-agent": True,
+        "gpus": "4",
+        "shm-size": "8gb",
+        "environment": ["VLLM_CI_EXPECTED_GPU_COUNT=4", "HF_HOME=/hf", "HF_TOKEN"],
+        "volumes": ["/fsx/hf_cache:/hf"],
+    }
+
+
+@pytest.mark.parametrize("name", ["mi300_1", "mi300_8", "l4_1", "l4_2", "l4_docker_1", "l4_docker_4"])
+def test_every_shape_passes_all_checks(name: str) -> None:
+    assert validate({"steps": [step(name)]}, presets={(0,): name}) == ()
+
+
+@given(st.text())
+@settings(max_examples=50)
+def test_any_text_comes_back_from_yaml_as_it_went_in(text: str) -> None:
+    assert yaml.safe_load(yaml_scalar({"value": [text]})) == {"value": [text]}
+
+
+@pytest.mark.parametrize(
+    "text", ["\x7f", "😀", "\u2028", "\u0085", "{{ 7 * 7 }}", '"\n- x: y', "!!python/object", "# no"]
+)
+def test_no_value_changes_the_structure(text: str) -> None:
+    assert yaml.safe_load(f"a: {yaml_scalar(text)}\nb: 1\n") == {"a": text, "b": 1}
+
+
+def test_a_value_with_quotes_and_a_template_in_it_stays_a_value() -> None:
+    hostile = TEXT.replace("AMD_CI_RUNTIME: native", """AMD_CI_RUNTIME: '{{ cards }}"\\n  - name: x'""")
+    container = fragment("mi300_1", hostile)["plugins"][0]["kubernetes"]["podSpecPatch"]["containers"][0]
+    assert {"name": "AMD_CI_RUNTIME", "value": '{{ cards }}"\\n  - name: x'} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("agents: {{ no_such_name }}", "'no_such_name' is undefined"),
+        ("agents: {{ ''.__class__.__mro__ }}", "unsafe"),
+        ("agents: [", r"template own\.yml\.j2"),
+        ("just words", "gave no mapping"),
+        ("{% if %}", r"template own\.yml\.j2"),
+    ],
+)
+def test_a_broken_template_names_itself_and_the_preset(template: str, message: str) -> None:
+    loaded = presets(TEXT.replace("template: docker", "template: own"))
+    with pytest.raises(InputError, match=message) as refused:
+        Pods({"own": template}, RULES).fragment(loaded.find("l4_docker_1", at="here"))
+    assert "presets.yml:30" in str(refused.value)
+    assert "'l4_docker_1'" in str(refused.value)
+
+
+def test_an_unknown_template_names_the_nearest() -> None:
+    loaded = presets(TEXT.replace("template: docker", "template: dokcer"))
+    with pytest.raises(InputError, match=r"unknown template 'dokcer' \(did you mean 'docker'\?\)"):
+        Pods(package_templates(), RULES).fragment(loaded.find("l4_docker_1", at="here"))
+
+
+def test_a_copy_is_given_each_time() -> None:
+    pods, preset = Pods(package_templates(), RULES), presets().find("l4_1", at="here")
+    pods.fragment(preset)["agents"]["queue"] = "other"
+    assert pods.fragment(preset)["agents"] == {"queue": "l4-k8s"}
+
+
+def test_a_presets_own_secret_or_env_wins_over_policy() -> None:
+    text = TEXT.replace("env: {AMD_CI_RUNTIME", "env: {HF_TOKEN: none, AMD_CI_RUNTIME")
+    container = fragment("mi300_1", text)["plugins"][0]["kubernetes"]["podSpecPatch"]["containers"][0]
+    assert [entry for entry in container["env"] if entry["name"] == "HF_TOKEN"] == [
+        {"name": "HF_TOKEN", "value": "none"}
+    ]

@@ -1,0 +1,151 @@
+"""S1 to S8, S10, S12, each with what it must find and what it must let pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omni_ci.findings import Finding, Level
+from omni_ci.validation import require_valid, validate
+from omni_hardware.errors import CheckError
+
+STEP = {"label": "x", "commands": ["true"], "timeout_in_minutes": 5}
+
+
+def found(*steps: Any, known: tuple[str, ...] = ()) -> list[Finding]:
+    return list(validate({"steps": list(steps)}, known_keys=known))
+
+
+def step(**changes: Any) -> dict[str, Any]:
+    return {**STEP, **changes}
+
+
+PARALLEL = "pytest --num-shards=$$BUILDKITE_PARALLEL_JOB_COUNT --shard-id=$$BUILDKITE_PARALLEL_JOB"
+WRONG = [
+    ("S1", {"label": "x"}, "says nothing to do"),
+    ("S1", {"label": "x", "commands": [], "timeout_in_minutes": 1}, "its commands are empty"),
+    ("S2", step(key="a b"), "must be 1 to 100 of"),
+    ("S2", step(key="0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f"), "looks like a UUID"),
+    ("S3", step(depends_on="bild"), "depends_on 'bild', a key no pipeline file has"),
+    ("S3", step(depends_on=[{"step": "bild"}]), "depends_on 'bild'"),
+    ("S4", {"group": "G", "steps": []}, "the group is empty"),
+    ("S5", step(mirror_hardwares="l4_1"), "must not reach Buildkite"),
+    ("S5", step(source_file_dependencies=["a/"]), "must not reach Buildkite"),
+    ("S5", step(agent_pool="mi300_1"), "must not reach Buildkite"),
+    ("S6", step(**{"if": True}), "`if: true` is no text"),
+    ("S6", step(**{"if": "build.branch = 'main'"}), "cannot be read"),
+    ("S7", step(timeout_in_minutes=0), "write whole minutes, 1 or more"),
+    ("S7", step(timeout_in_minutes=-3), "write whole minutes, 1 or more"),
+    ("S8", step(parallelism=0), "parallelism is 0"),
+    ("S8", step(parallelism=3, commands=["pytest tests"]), "every job would run all tests"),
+    ("S8", step(commands=[PARALLEL]), "without `parallelism:`"),
+    ("S8", step(parallelism=2, commands=[PARALLEL.replace("$$", "$")]), "is replaced at upload"),
+    ("S10", step(commands=["pytest"], retry={"automatic": True}), "`automatic: true` repeats failed tests"),
+    ("S10", step(commands=["pytest"], retry={"automatic": [{"exit_status": 1}]}), "retries exit status 1"),
+    (
+        "S10",
+        step(commands=["pytest"], retry={"automatic": [{"exit_status": [1, 2]}]}),
+        "retries exit status 1",
+    ),
+    ("S10", step(commands=["pytest"], retry={"automatic": [{"exit_status": "*"}]}), "retries exit status 1"),
+    ("S10", step(commands=["pytest"], retry={"automatic": {"limit": 2}}), "retries exit status 1"),
+    (
+        "S10",
+        step(retry={"automatic": [{"exit_status": -1, "limit": 99}]}),
+        "retry limit 99 is not within 1…10",
+    ),
+]
+FINE = [
+    step(parallelism=2, commands=[PARALLEL]),
+    step(parallelism=2, commands=["pytest --shard auto"]),
+    step(parallelism=2, commands=["make lint"]),
+    step(commands=["pytest --shard-id=$${BUILDKITE_PARALLEL_JOB:-0}"]),
+    step(
+        commands=["pytest"],
+        retry={"automatic": [{"exit_status": -1, "limit": 1}, {"signal_reason": "agent_stop"}]},
+    ),
+    step(commands=["pytest"], retry={"automatic": [{"exit_status": "*", "signal_reason": "agent_stop"}]}),
+    step(commands=["make"], retry={"automatic": True}),
+    step(commands=["pytest"], retry={"automatic": False, "manual": True}),
+    step(**{"if": 'build.env("NIGHTLY") == "1"'}),
+    {"label": "x", "plugins": ["docker-compose#v5"], "timeout_in_minutes": 1},
+    "wait",
+    {"wait": None},
+    {"block": "Release?"},
+    {"trigger": "other"},
+    {"group": None, "steps": [STEP]},
+    {"group": "G", "steps": ["wait", STEP]},
+    step(soft_fail=False),
+]
+
+
+@pytest.mark.parametrize(("code", "wrong", "message"), WRONG)
+def test_what_is_wrong_is_found_and_named(code: str, wrong: Any, message: str) -> None:
+    hits = [finding for finding in found(wrong) if finding.code == code and message in finding.message]
+    assert hits, [str(finding) for finding in found(wrong)]
+    assert hits[0].level is Level.ERROR
+
+
+@pytest.mark.parametrize("fine", FINE)
+def test_what_is_fine_passes(fine: Any) -> None:
+    assert [str(finding) for finding in found(fine)] == []
+
+
+def test_a_missing_timeout_is_a_notice() -> None:
+    (finding,) = found({"label": "x", "commands": ["true"]})
+    assert (finding.code, finding.level) == ("S7", Level.NOTICE)
+    require_valid([finding])
+
+
+def test_a_key_taken_twice_names_both_places() -> None:
+    origins = {(0,): "a.yml:3", (1, 0): "a.yml:9"}
+    document = {"steps": [step(key="a"), {"group": "G", "steps": [step(key="a")]}]}
+    (finding,) = validate(document, origins=origins)
+    assert str(finding) == "a.yml:9: S2 step 'x': key 'a' is already taken at a.yml:3"
+
+
+def test_dependencies_may_stand_in_this_file_or_in_another() -> None:
+    assert found(step(key="build"), step(depends_on="build")) == []
+    assert found(step(depends_on="upload-ready"), known=("upload-ready",)) == []
+    (finding,) = found(step(key="build"), step(depends_on="biuld"))
+    assert "(did you mean 'build'?)" in finding.message
+
+
+def test_five_hundred_steps_are_the_limit() -> None:
+    assert found(*[STEP] * 500) == []
+    (finding,) = found(*[STEP] * 501)
+    assert finding.code == "S12"
+    assert "501 steps" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (step(timeout_in_minute=3), "unknown key 'timeout_in_minute' (did you mean 'timeout_in_minutes'?)"),
+        (step(timeout_in_minutes="soon"), "timeout_in_minutes: 'soon' is not of type 'integer'"),
+        (step(retry={"automatic": [{"limit": 99, "exit_status": -1}]}), "99"),
+        (step(key="a b"), "key"),
+        ({"group": "G", "stepz": [], "steps": [STEP]}, "unknown key 'stepz' (did you mean 'steps'?)"),
+        ("wiat", "'wiat' is no step"),
+        ({"wait": None, "commands": ["x"]}, "unknown key 'commands'"),
+    ],
+)
+def test_the_schema_speaks_of_one_step_in_words(wrong: Any, message: str) -> None:
+    said = [finding.message for finding in found(wrong) if finding.code == "SCHEMA"]
+    assert any(message in one for one in said), said
+
+
+def test_an_unknown_key_of_the_whole_pipeline_is_found() -> None:
+    findings = validate({"agnets": {}, "steps": [STEP]})
+    assert [finding.message for finding in findings] == ["unknown key 'agnets' (did you mean 'agents'?)"]
+
+
+def test_every_error_is_said_at_once_and_ends_with_three() -> None:
+    findings = found(step(key="a b", timeout_in_minutes=0), step(depends_on="nothing"))
+    with pytest.raises(
+        CheckError, match=r"problems in the generated pipeline; nothing was uploaded"
+    ) as refused:
+        require_valid(findings)
+    assert refused.value.exit_code == 3
+    assert len(str(refused.value).splitlines()) == 1 + len(findings)
