@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# The last two ranges turn the direction of what follows: a line would read differently than it is.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LISTED_AT_MOST = 12
 
 
@@ -50,7 +51,8 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return " (did you mean 'H100'?)", else the known names, ready to append to a message."""
-    names = list(dict.fromkeys(valid))
+    # a set has another order in every process
+    names = sorted(valid) if isinstance(valid, set | frozenset) else list(dict.fromkeys(valid))
     if suggestion := nearest(name, names):
         return f" (did you mean {suggestion!r}?)"
     if not names:
@@ -60,5 +62,5 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 
 def strip_controls(text: str) -> str:
-    """Return *text* without control characters other than tab and newline, safe to print on a terminal."""
+    """Return *text* without control and direction characters other than tab and newline, safe on a terminal."""
     return _CONTROLS.sub("", text)

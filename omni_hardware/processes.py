@@ -19,9 +19,17 @@ from typing import Any
 import psutil
 
 from omni_hardware.errors import InfrastructureError, strip_controls
-from omni_hardware.redaction import redact
+from omni_hardware.redaction import redact, redact_words
 
-__all__ = ["Ending", "descendants", "is_alive", "log_tail", "ports_owned", "redact", "stop"]
+__all__ = [
+    "Ending",
+    "descendants",
+    "is_alive",
+    "listeners",
+    "log_tail",
+    "redact",
+    "stop",
+]
 
 _POLL_S = 0.02
 _AFTER_ROOT_S = 5.0  # what is left of the group had its own TERM; it gets this long
@@ -63,13 +71,15 @@ def descendants(pid: int) -> list[psutil.Process]:
     return [process for process in found.values() if is_alive(process)]
 
 
-def ports_owned(pid: int) -> set[int]:
-    """Return the TCP ports on which *pid* or one of its descendants listens."""
-    ports: set[int] = set()
+def listeners(pid: int) -> set[tuple[str, int]]:
+    """Return address and port of every TCP socket on which *pid* or one of its descendants listens."""
+    found: set[tuple[str, int]] = set()
     for process in (*_root(pid), *descendants(pid)):
         with contextlib.suppress(*_GONE, psutil.AccessDenied):
-            ports |= {c.laddr.port for c in _connections(process) if c.status == psutil.CONN_LISTEN}
-    return ports
+            found |= {
+                (c.laddr.ip, c.laddr.port) for c in _connections(process) if c.status == psutil.CONN_LISTEN
+            }
+    return found
 
 
 def stop(process: subprocess.Popen[bytes] | int, *, grace_s: float = 10.0) -> Ending:
@@ -176,5 +186,6 @@ def _named(processes: Iterable[psutil.Process]) -> str:
     for process in processes:
         with contextlib.suppress(*_GONE, psutil.AccessDenied):
             if is_alive(process):
-                rows.append(redact(f"pid {process.pid} ({' '.join(process.cmdline()) or process.name()})"))
+                command = " ".join(redact_words(process.cmdline()))
+                rows.append(f"pid {process.pid} ({command or process.name()})")
     return ", ".join(rows)

@@ -30,7 +30,7 @@ _TAKEN = {
     ),
     ANY_SKU: "the SKU of a platform that has none to tell apart",
 }
-_TABLE_HEADER = re.compile(r"^\s*\[\s*tool\s*\.\s*omni\s*[.\]]", re.MULTILINE)
+_TABLE_HEADER = re.compile(r"^\s*\[{1,2}\s*tool\s*\.\s*omni\s*[.\]]", re.MULTILINE)
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -40,22 +40,28 @@ def load_project(root: Path) -> Vocabulary:
     Raises InputError naming file, table and key, with every problem of the table at once.
     """
     path = root / "pyproject.toml"
-    table = _omni_table(path)
+    raw = _raw(path)
+    table = None if raw is None else _table_in(_parsed(raw, path), path)
     return DEFAULT if table is None else extend(table, source=str(path))
 
 
 def is_armed(root: Path) -> bool:
     """Return whether *root*'s pyproject.toml has a ``[tool.omni]`` table.
 
-    A file that cannot be read as TOML arms nothing unless it visibly holds the table: then InputError.
+    A file that cannot be read as TOML arms nothing unless it visibly holds the table: then InputError, and so it is
+    for a `tool.omni` that is no table.
     """
     path = root / "pyproject.toml"
+    raw = _raw(path)
+    if raw is None:
+        return False
     try:
-        return _omni_table(path) is not None
+        document = _parsed(raw, path)
     except InputError:
-        if _TABLE_HEADER.search(path.read_text(encoding="utf-8", errors="replace")):
+        if _TABLE_HEADER.search(raw.decode("utf-8", errors="replace")):
             raise
         return False
+    return _table_in(document, path) is not None
 
 
 def extend(table: Mapping[str, Any], *, source: str) -> Vocabulary:
@@ -80,16 +86,19 @@ def extend(table: Mapping[str, Any], *, source: str) -> Vocabulary:
     return vocabulary
 
 
-def _omni_table(path: Path) -> Mapping[str, Any] | None:
+def _raw(path: Path) -> bytes | None:
+    """Return what is in *path*; None for a file that is not there or never says our name."""
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if b"omni" not in raw:  # most projects: no need to parse
-        return None
-    tool = _parsed(raw, path).get("tool", {})
+    return raw if b"omni" in raw else None  # most projects: no need to parse
+
+
+def _table_in(document: Mapping[str, Any], path: Path) -> Mapping[str, Any] | None:
+    tool = document.get("tool", {})
     table = tool.get("omni") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
         raise InputError(f"{path}: [tool] omni: must be a table, not {_kind(table)}; write [tool.omni]")
@@ -140,6 +149,11 @@ def _with_skus(value: object, problems: list[str]) -> tuple[Platform, ...]:
     names = [row.name for row in DEFAULT.platforms]
     problems += [
         f"skus.{key}: unknown platform{did_you_mean(key, names)}" for key in value if key not in names
+    ]
+    problems += [
+        f"skus.{row.name}: {row.name} has no SKUs to tell apart, only {ANY_SKU!r}; add to another platform"
+        for row in DEFAULT.platforms
+        if row.skus == (ANY_SKU,) and value.get(row.name)
     ]
     return tuple(
         dataclasses.replace(

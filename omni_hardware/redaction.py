@@ -11,10 +11,15 @@ BLOT = "[redacted]"
 _NAME = (
     r"[\w.-]{0,60}(?:TOKEN|SECRET|PASSWORD|PASSWD|API[_-]?KEY|ACCESS[_-]?KEY|PRIVATE[_-]?KEY|CREDENTIAL)S?"
 )
+_SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
 _ASSIGNED = re.compile(
     rf"(?P<name>(?<![\w.-]){_NAME}[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"',;&]+)", re.IGNORECASE
 )
-_FLAG = re.compile(rf"(?P<name>--{_NAME}\s+)(?P<value>(?!-)[^\s\"']+)", re.IGNORECASE)
+# "--api-key VALUE", and the two as neighbours in a printed list: '--api-key', 'VALUE'
+_FLAG = re.compile(
+    rf"(?P<name>--{_NAME}(?:[\"'],)?\s+(?P<quote>[\"'])?)(?!--)(?P<value>(?(quote)[^\"'\n]{{1,500}}|[^\s\"']+))",
+    re.IGNORECASE,
+)
 _AUTHORIZATION = re.compile(r"(?P<name>\b(?:Bearer|Basic)\s+)(?P<value>[\w.~+/=-]{8,})", re.IGNORECASE)
 _URL_LOGIN = re.compile(r"(?P<name>\b\w{1,20}://)(?P<value>[^\s/@]+:[^\s/@]+)(?=@)")
 _SHAPES = re.compile(
@@ -38,10 +43,33 @@ def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
     return _SHAPES.sub(BLOT, text)
 
 
+def redact_words(words: Iterable[str], *, secrets: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the words of a command line, each redacted; a word that a secret flag takes is blotted whole.
+
+    >>> redact_words(["serve", "--api-key", "two words"])
+    ('serve', '--api-key', '[redacted]')
+    """
+    known, shown, flag = tuple(secrets), list[str](), ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if flag and not word.startswith("--") and _is_secret(flag, word):
+            shown.append(BLOT)
+        elif equals and _is_secret(name.lstrip("-"), value):
+            shown.append(f"{name}={BLOT}")
+        else:
+            shown.append(redact(word, secrets=known))
+        flag = word.lstrip("-") if word.startswith("-") else ""
+    return tuple(shown)
+
+
 def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of *environ* whose names say that they are secret."""
-    name = re.compile(_NAME, re.IGNORECASE)
-    return tuple(value for key, value in environ.items() if name.fullmatch(key))
+    return tuple(value for key, value in environ.items() if _SECRET_NAME.fullmatch(key))
+
+
+def _is_secret(name: str, value: str) -> bool:
+    counts = value.isdigit() and name.lower().endswith("tokens")  # max_tokens=128 counts tokens
+    return bool(_SECRET_NAME.fullmatch(name)) and not counts
 
 
 def _blotted(hit: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from omni_hardware.errors import InputError, OmniError
 from pytest_omni.ports import lock_folder
 from pytest_omni.progress import ServerProgress
-from pytest_omni.server import OmniServer, OmniServerParams
+from pytest_omni.server import OmniServer, OmniServerParams, environment, shown_command
 from pytest_omni.session import is_worker, servers_of
 from pytest_omni.usage import HOOK
 
@@ -56,5 +57,7 @@ def _command(request: pytest.FixtureRequest, params: OmniServerParams, port: int
     if command is None:
         raise InputError(f"no {HOOK} hook returned a command for {params}; return a list of strings for it")
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
-        raise InputError(f"{HOOK} must return a non-empty list of strings for {params}, got {command!r}")
+        words = command if isinstance(command, list | tuple) else str(command).split()
+        got = f"{type(command).__name__} {shown_command(words, environment(os.environ, params))}".rstrip()
+        raise InputError(f"{HOOK} must return a non-empty list of strings for {params}, got {got}")
     return command

@@ -19,12 +19,14 @@ class TerminationHandler:
     """Turns SIGTERM into an orderly end of the session, so that fixtures are torn down.
 
     `timeout 20m pytest`, a cancelled job and a deleted pod all send SIGTERM, which by default ends Python at once.
+    *ending* is true from the signal on. pytest prints its summaries for exit codes of its own only, so the session
+    ends like an interrupted one; who reads *ending* sets SIGTERM_EXIT once they are written.
     """
 
     def __init__(self) -> None:
         self._previous: Any = None
         self._installed = False
-        self._ending = False
+        self.ending = False
 
     def install(self) -> None:
         """Take SIGTERM over; only the main thread may, elsewhere nothing happens."""
@@ -35,14 +37,14 @@ class TerminationHandler:
     def restore(self) -> None:
         """Give SIGTERM back, unless somebody took it from us meanwhile."""
         # not while the session ends: a second signal would cut the teardown of the next server short
-        if self._installed and not self._ending and signal.getsignal(signal.SIGTERM) == self._end_session:
+        if self._installed and not self.ending and signal.getsignal(signal.SIGTERM) == self._end_session:
             signal.signal(signal.SIGTERM, self._previous or signal.SIG_DFL)
             self._installed = False
 
     def _end_session(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._ending:
-            self._ending = True
-            pytest.exit("SIGTERM: stopping the servers of this session", returncode=SIGTERM_EXIT)
+        if not self.ending:
+            self.ending = True
+            pytest.exit("SIGTERM: stopping the servers of this session")
 
 
 class ParentWatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -34,11 +35,28 @@ def pytest_configure(config: pytest.Config) -> None:
         armed.register_markers(config, arming.vocabulary)
 
 
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
+    """Note which of our words strict markers refuse."""
+    if isinstance(node, pytest.Collector) and call.excinfo:
+        usage.remember_refusal(node, call.excinfo.value)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse our fixtures where they cannot work; deselected tests do not count."""
+    """Refuse our fixtures and markers where they cannot work; deselected tests do not count."""
     if message := usage.mistake(config, items):
         usage.report(config, items, message)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Explain a fixture of ours that was asked for by name while the test ran."""
+    report = yield
+    if message := usage.at_run_time(item, call.excinfo.value if call.excinfo else None):
+        report.sections.append(("pytest-omni", message))
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from omni_hardware.errors import strip_controls
-from pytest_omni.server import Sight
+from pytest_omni.server import Sight, shown_text
 
 _EVERY_S = 1.0
 
@@ -17,7 +17,7 @@ class ServerProgress:
     """Shows how far a start has come, once a second, and wipes the line when the server is ready."""
 
     def __init__(self, config: pytest.Config, model: str) -> None:
-        self._model = strip_controls(model)
+        self._model = shown_text(model, os.environ)
         self._capture: Any = config.pluginmanager.getplugin("capturemanager")
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")  # workers have none
         self._reporter = reporter if reporter is not None and reporter.isatty else None

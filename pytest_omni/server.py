@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import signal
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from omni_hardware.errors import InfrastructureError, InputError
-from omni_hardware.redaction import redact
+from omni_hardware.errors import InfrastructureError, InputError, strip_controls
+from omni_hardware.redaction import redact, redact_words, secret_values
 
 HOST = "127.0.0.1"
 _NO_ENV: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OmniServerParams:
     """The indirect parameter of ``omni_server``.
 
@@ -25,7 +27,7 @@ class OmniServerParams:
 
     model: str
     server_args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: _NO_ENV, repr=False)  # may hold tokens
+    env: Mapping[str, str] = field(default_factory=lambda: _NO_ENV)
     port: int | None = None
     init_timeout: float = 600.0
     health_path: str = "/health"
@@ -34,7 +36,17 @@ class OmniServerParams:
     def __post_init__(self) -> None:
         """Refuse what would only show as a strange server later."""
         if problems := [f"{name} {problem}" for name, problem in _problems(self) if problem]:
-            raise InputError(f"OmniServerParams: {'; '.join(problems)}")
+            raise InputError(redact(f"OmniServerParams: {'; '.join(problems)}"))
+
+    def __repr__(self) -> str:
+        """Name everything but the environment, secrets blotted: pytest prints parameters in many places."""
+        env = environment(os.environ, self)
+        shown = {
+            "model": shown_text(self.model, env),
+            "server_args": redact_words(self.server_args, secrets=secret_values(env)),
+            **{name: getattr(self, name) for name in ("port", "init_timeout", "health_path", "stop_timeout")},
+        }
+        return f"OmniServerParams({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +78,14 @@ class Sight:
     """What one look at a starting server shows.
 
     health: the last HTTP status; None before any answer. foreign: somebody else listens on our port.
+    elsewhere: where our own process listens, if that is not where it was told to.
     """
 
     seconds: float
     exit_code: int | None = None
     listening: bool = False
     foreign: bool = False
+    elsewhere: tuple[str, ...] = ()
     health: int | None = None
     detail: str = ""
 
@@ -83,17 +97,26 @@ class Sight:
     @property
     def phase(self) -> str:
         """How far the start has come, in words."""
-        if not self.listening:
-            return "another process listens on the port" if self.foreign else "not listening yet"
-        return f"listening, {self.detail or 'no answer to the health check yet'}"
+        if self.listening:
+            return f"listening, {self.detail or 'no answer to the health check yet'}"
+        if self.foreign:
+            return "another process listens on the port"
+        if self.elsewhere:
+            return f"listening on {', '.join(self.elsewhere)}, not on {HOST} and the port that it was given"
+        return "not listening yet"
 
 
 def failure(sight: Sight, *, params: OmniServerParams, port: int) -> ServerError | None:
     """Return why waiting on is pointless, or None while there is hope."""
     what = f"server for {params.model!r} on port {port}"
     if sight.exit_code is not None:
-        how = f"exited with code {sight.exit_code} {sight.seconds:.1f} s after its start ({sight.phase})"
-        return (PortStolenError if sight.foreign else ServerError)(f"{what} {how}")
+        how = f"{exit_words(sight.exit_code)} {sight.seconds:.1f} s after its start ({sight.phase})"
+        if sight.exit_code == 0:
+            return ServerError(
+                f"{what} exited with {how}. It must stay in the foreground: what it left in the background "
+                "is neither watched nor stopped"
+            )
+        return (PortStolenError if sight.foreign else ServerError)(f"{what} exited with {how}")
     if sight.seconds >= params.init_timeout:
         return ServerError(
             f"{what} is not ready after init_timeout={params.init_timeout:g} s. "
@@ -112,28 +135,80 @@ def environment(base: Mapping[str, str], params: OmniServerParams) -> dict[str, 
     return {"PYTHONUNBUFFERED": "1", **inherited, **params.env}
 
 
-def with_log(error: ServerError, *, command: list[str], log_path: Path, tail: str) -> ServerError:
+def exit_words(code: int) -> str:
+    """Return how a process ended, from its return code: "code 3", or the signal that ended it.
+
+    >>> exit_words(-11)
+    'signal SIGSEGV'
+    """
+    if code >= 0:
+        return f"code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:  # real-time signals have numbers only
+        return f"signal {-code}"
+
+
+def with_log(
+    error: ServerError, *, command: list[str], env: Mapping[str, str], log_path: Path, tail: str
+) -> ServerError:
     """Return the same kind of error with the command and the end of the log in its message."""
-    shown = tail or "(empty)"
-    return type(error)(f"{error}\ncommand: {redact(' '.join(command))}\nlog: {log_path}, its end:\n{shown}")
+    what, shown = shown_text(str(error), env), tail or "(empty)"
+    return type(error)(f"{what}\ncommand: {shown_command(command, env)}\nlog: {log_path}, its end:\n{shown}")
+
+
+def shown_text(text: str, env: Mapping[str, str]) -> str:
+    """Return *text* as messages may show it: without the secrets of *env*."""
+    return strip_controls(redact(text, secrets=secret_values(env)))
+
+
+def shown_command(command: Iterable[object], env: Mapping[str, str]) -> str:
+    """Return a command line as messages may show it: without the secrets of *env* and of its own flags."""
+    return strip_controls(" ".join(redact_words(map(str, command), secrets=secret_values(env))))
 
 
 def _problems(params: OmniServerParams) -> list[tuple[str, str]]:
     args, env, port = params.server_args, params.env, params.port
     good_args = isinstance(args, tuple) and all(isinstance(arg, str) for arg in args)
-    good_env = isinstance(env, Mapping) and all(
-        isinstance(text, str) for pair in env.items() for text in pair
-    )
+    strings = isinstance(env, Mapping) and all(isinstance(text, str) for pair in env.items() for text in pair)
     good_port = port is None or (type(port) is int and 0 < port < 65536)
     return [
         ("model", "" if isinstance(params.model, str) and params.model else "must be a non-empty name"),
-        ("server_args", "" if good_args else f"must be a tuple of strings, not {args!r}"),
-        ("env", "" if good_env else "must map strings to strings"),
+        ("server_args", _not_words(args) if good_args else f"must be a tuple of strings, not {_shown(args)}"),
+        ("env", _not_environment(env) if strings else "must map strings to strings"),
         ("port", "" if good_port else f"must be None or 1…65535, not {port!r}"),
         ("init_timeout", _not_seconds(params.init_timeout)),
         ("stop_timeout", _not_seconds(params.stop_timeout)),
-        ("health_path", "" if str(params.health_path).startswith("/") else "must start with /"),
+        ("health_path", _not_path(params.health_path)),
     ]
+
+
+def _shown(args: object) -> str:
+    return repr(list(redact_words(map(str, args)))) if isinstance(args, list) else repr(args)
+
+
+def _not_words(words: Iterable[str]) -> str:
+    at = next((number for number, word in enumerate(words) if "\0" in word), None)
+    return "" if at is None else f"[{at}] holds a NUL character, which no program can be given"
+
+
+def _not_environment(env: Mapping[str, str]) -> str:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name:
+            return f"has the name {name!r}: a variable's name is not empty and holds no = and no NUL"
+        if "\0" in value:
+            return f"[{name!r}] holds a NUL character, which no program can be given"
+    return ""
+
+
+def _not_path(path: object) -> str:
+    if not isinstance(path, str) or not path.startswith("/"):
+        return "must start with /"
+    return (
+        ""
+        if path.isascii() and path.isprintable() and " " not in path
+        else f"must be percent-encoded, not {path!r}"
+    )
 
 
 def _not_seconds(value: object) -> str:

@@ -6,14 +6,15 @@ import http.client
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omni_hardware.processes import Ending, log_tail, ports_owned, stop
-from omni_hardware.redaction import redact, secret_values
+from omni_hardware.processes import Ending, listeners, log_tail, stop
+from omni_hardware.redaction import secret_values
 from pytest_omni.lifelines import ParentWatch, TerminationHandler
 from pytest_omni.ports import reserved_port
 from pytest_omni.server import (
@@ -24,7 +25,10 @@ from pytest_omni.server import (
     ServerError,
     Sight,
     environment,
+    exit_words,
     failure,
+    shown_command,
+    shown_text,
     with_log,
 )
 
@@ -36,6 +40,7 @@ _TAIL_LINES = 40
 _HEALTH_TIMEOUT_S = 5.0
 _LOOK_EVERY_S = (0.05, 0.25)  # at first, and after some seconds
 _ORPHAN_GRACE_S = 3.0
+_LATE = "no whole answer in time"
 
 
 @dataclass(slots=True)
@@ -62,8 +67,14 @@ class Servers:
     def __init__(self, notes: list[str], *, is_worker: bool) -> None:
         self._notes = notes
         self._live: list[_Process] = []
+        self._termination = TerminationHandler()
         orphaned = [ParentWatch(lambda: self.stop_all(grace_s=_ORPHAN_GRACE_S))] if is_worker else []
-        self._lifelines: tuple[TerminationHandler | ParentWatch, ...] = (TerminationHandler(), *orphaned)
+        self._lifelines: tuple[TerminationHandler | ParentWatch, ...] = (self._termination, *orphaned)
+
+    @property
+    def terminated(self) -> bool:
+        """Whether SIGTERM ended this session."""
+        return self._termination.ending
 
     @contextmanager
     def served(
@@ -149,9 +160,11 @@ def _spawn(command: list[str], env: dict[str, str], log_path: Path) -> subproces
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a NUL character in a word
+            reason = error.strerror if isinstance(error, OSError) else error
+            shown = shown_command(command, env)
             raise ServerError(
-                f"cannot run {command[0]!r}: {error.strerror}; the command was {command}"
+                f"cannot run {shown_command(command[:1], env)!r}: {reason}; the command was {shown}"
             ) from error
 
 
@@ -159,7 +172,9 @@ def _await_ready(process: _Process, progress: Progress) -> None:
     while not (sight := _look(process)).ready:
         if error := failure(sight, params=process.params, port=process.port):
             tail = process.tail()
-            raise with_log(error, command=process.command, log_path=process.log_path, tail=tail)
+            raise with_log(
+                error, command=process.command, env=process.env, log_path=process.log_path, tail=tail
+            )
         progress(sight)
         time.sleep(_LOOK_EVERY_S[sight.seconds > 3])
     process.ready = True
@@ -169,12 +184,22 @@ def _await_ready(process: _Process, progress: Progress) -> None:
 def _look(process: _Process) -> Sight:
     exit_code = process.popen.poll()
     answers = _answers(process.port)
-    if answers and not process.listening:  # who owns a port costs a walk over the process table: ask once
-        process.listening = process.port in ports_owned(process.popen.pid)
     seconds = time.monotonic() - process.began
+    late, elsewhere = seconds >= process.params.init_timeout, tuple[str, ...]()
+    if (
+        answers or late
+    ) and not process.listening:  # a walk over the process table: only when it says something
+        places = listeners(process.popen.pid)
+        process.listening = answers and process.port in {port for _, port in places}
+        elsewhere = tuple(sorted(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in places))
     if exit_code is not None or not (answers and process.listening):
-        foreign = answers and not process.listening
-        return Sight(seconds=seconds, exit_code=exit_code, listening=process.listening, foreign=foreign)
+        return Sight(
+            seconds=seconds,
+            exit_code=exit_code,
+            listening=process.listening,
+            foreign=answers and not process.listening,
+            elsewhere=elsewhere,
+        )
     left = max(0.1, process.params.init_timeout - seconds)
     status, detail = _health(process.port, process.params.health_path, min(left, _HEALTH_TIMEOUT_S))
     return Sight(seconds=time.monotonic() - process.began, listening=True, health=status, detail=detail)
@@ -190,23 +215,47 @@ def _answers(port: int) -> bool:
 
 def _health(port: int, path: str, timeout: float) -> tuple[int | None, str]:
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
+    cut = threading.Event()
     try:
-        connection.request("GET", path)
-        status = connection.getresponse().status
+        connection.connect()
+        with _cut_after(timeout, connection.sock, cut):
+            connection.request("GET", path)
+            status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        return None, f"GET {path}: {type(error).__name__}"
-    else:
-        return status, f"GET {path}: {status}"
+        return None, f"GET {path}: {_LATE if cut.is_set() else type(error).__name__}"
     finally:
         connection.close()
+    return (None, f"GET {path}: {_LATE}") if cut.is_set() else (status, f"GET {path}: {status}")
+
+
+@contextmanager
+def _cut_after(seconds: float, sock: socket.socket, cut: threading.Event) -> Iterator[None]:
+    """End whatever waits for *sock* after *seconds*, and set *cut* then.
+
+    The timeout of a socket starts anew with every byte, so a server that drips its answer would never meet it.
+    """
+    sock.settimeout(None)
+
+    def end() -> None:
+        cut.set()
+        with suppress(OSError):  # closed meanwhile
+            sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _note(process: _Process, ending: Ending, grace_s: float) -> str | None:
     what = f"server for {process.params.model!r} (pid {process.popen.pid}, log {process.log_path})"
     if ending is Ending.KILL:
-        return redact(
-            f"{what} had to be killed {grace_s:g} s after SIGTERM: what it had not written is lost, coverage too"
-        )
+        note = f"{what} had to be killed {grace_s:g} s after SIGTERM: what it had not written is lost, coverage too"
+        return shown_text(note, process.env)
     if ending is Ending.GONE and process.ready:
-        return redact(f"{what} ended by itself during the tests, exit code {process.popen.returncode}")
+        how = exit_words(process.popen.returncode)
+        return shown_text(f"{what} ended by itself during the tests, with {how}", process.env)
     return None

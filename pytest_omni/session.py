@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_omni.lifelines import SIGTERM_EXIT
 from pytest_omni.servers import Servers
 
 _SENT = "omni_notes"
@@ -31,9 +32,12 @@ def servers_of(config: pytest.Config) -> Servers:
 
 
 def stop_servers(config: pytest.Config) -> None:
-    """Stop what still runs; nothing happens in a session that never started a server."""
+    """Stop what still runs, and set the exit code that SIGTERM asks for; without a server, nothing happens."""
     if servers := config.stash.get(_SERVERS, None):
         servers.stop_all()
+        session: pytest.Session | None = config.pluginmanager.getplugin("session")
+        if servers.terminated and session is not None:
+            session.exitstatus = SIGTERM_EXIT
 
 
 def send_notes(config: pytest.Config) -> None:

@@ -59,3 +59,15 @@ def test_strip_controls_leaves_no_escape(text):
 
 def test_strip_controls_keeps_words_and_lines():
     assert strip_controls("\x1b[31mré\td\x1b[0m\r\nnext") == "[31mré\td[0m\nnext"
+
+
+@pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+def test_characters_that_turn_the_direction_do_not_reach_a_terminal(code):
+    assert strip_controls(f"a{chr(code)}b") == "ab"
+
+
+def test_what_is_known_is_listed_alike_every_time():
+    names = [f"name{chr(97 + i)}" for i in range(12)]
+    assert did_you_mean("zzz", set(names)) == f" (known: {', '.join(names)})"
+    # an order that was chosen stays
+    assert did_you_mean("zzz", ["b", "a"]) == " (known: b, a)"

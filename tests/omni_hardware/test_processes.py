@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_hardware.processes import Ending, descendants, is_alive, log_tail, ports_owned, stop
+from omni_hardware.processes import Ending, descendants, is_alive, listeners, log_tail, stop
 
 process = pytest.mark.process
 HANG_S = 10.0
@@ -164,10 +164,10 @@ def test_ports_are_those_of_the_tree_only(start):
         .replace("print(child.pid)", "print(port)")
     )
     with socket.create_server(("127.0.0.1", 0)) as ours:
-        assert ports_owned(child.pid) == {int(port)}
-        assert ours.getsockname()[1] in ports_owned(os.getpid())
+        assert listeners(child.pid) == {("127.0.0.1", int(port))}
+        assert ours.getsockname() in listeners(os.getpid())
     stop(child)
-    assert ports_owned(child.pid) == set()
+    assert listeners(child.pid) == set()
 
 
 def test_log_tail_is_the_end_redacted_and_printable(tmp_path):

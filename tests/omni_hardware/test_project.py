@@ -95,6 +95,10 @@ def test_without_a_pyproject_nothing_is_armed(tmp_path):
             "skus.cuda = ['any']",
             "[tool.omni] skus.cuda: 'any' is the SKU of a platform that has none to tell apart",
         ),
+        (
+            "skus.cpu = ['big']",
+            "[tool.omni] skus.cpu: cpu has no SKUs to tell apart, only 'any'; add to another platform",
+        ),
     ],
 )
 def test_each_mistake_names_file_table_and_key(project, table, message):
@@ -134,9 +138,21 @@ def test_a_file_that_cannot_be_read_is_named_with_its_line(project, text, messag
     assert str(caught.value) == f"{root / 'pyproject.toml'}{message}"
 
 
-def test_broken_toml_that_holds_our_table_is_not_taken_for_unarmed(project):
+@pytest.mark.parametrize("header", ["[tool.omni]", "[tool.omni.skus]", "[[tool.omni]]"])
+def test_broken_toml_that_holds_our_table_is_not_taken_for_unarmed(project, header):
     with pytest.raises(InputError, match="not TOML"):
-        is_armed(project("[tool.omni]\ntopics = nope\n"))
+        is_armed(project(f"{header}\ntopics = nope\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("[tool]\nomni = true\n", "boolean"), ("tool.omni = ['x']\n", "list"), ("[[tool.omni]]\n", "list")],
+)
+def test_ours_but_no_table_is_not_taken_for_unarmed(project, text, kind):
+    with pytest.raises(
+        InputError, match=rf"\[tool\] omni: must be a table, not a {kind}; write \[tool\.omni\]"
+    ):
+        is_armed(project(text))
 
 
 NAMES = st.text(st.sampled_from("abXYZ09_.-"), min_size=1, max_size=8)

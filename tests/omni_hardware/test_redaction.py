@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_hardware.redaction import redact, secret_values
+from omni_hardware.redaction import redact, redact_words, secret_values
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,11 @@ from omni_hardware.redaction import redact, secret_values
         ("serve --api-key abc --port 1", "serve --api-key [redacted] --port 1"),
         ("serve --api-key=abc", "serve --api-key=[redacted]"),
         ("serve --api-key --port 1", "serve --api-key --port 1"),
+        ("argv: ['--api-key', 'a b', '--port', '1']", "argv: ['--api-key', '[redacted]', '--port', '1']"),
+        ('["--token", "x"]', '["--token", "[redacted]"]'),
+        ("['--api-key', '--port']", "['--api-key', '--port']"),
+        ("serve --password 'two words' --port 1", "serve --password '[redacted]' --port 1"),
+        ("serve --max-tokens 128", "serve --max-tokens 128"),
         ("Authorization: Bearer abcdef.ghi-jkl", "Authorization: Bearer [redacted]"),
         ("pull https://user:pw@host/x", "pull https://[redacted]@host/x"),
         ("db_password: hunter2", "db_password: [redacted]"),
@@ -32,6 +37,23 @@ from omni_hardware.redaction import redact, secret_values
 )
 def test_redact(text, expected):
     assert redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--api-key", "two words", "x"], ["--api-key", "[redacted]", "x"]),
+        (["--api-key=two words", "x"], ["--api-key=[redacted]", "x"]),
+        (["HF_TOKEN=two words"], ["HF_TOKEN=[redacted]"]),
+        (["--token", "-x", "--token", "--port"], ["--token", "[redacted]", "--token", "--port"]),
+        (["--max-tokens", "128", "--max-tokens=128"], ["--max-tokens", "128", "--max-tokens=128"]),
+        (["token", "x", "--verbose", "y"], ["token", "x", "--verbose", "y"]),
+        (["-H", "Authorization: Bearer abcdefgh.ij"], ["-H", "Authorization: Bearer [redacted]"]),
+        (["a=swordfish"], ["a=[redacted]"]),
+    ],
+)
+def test_words_of_a_command(words, expected):
+    assert redact_words(words, secrets=["swordfish"]) == tuple(expected)
 
 
 def test_known_values_are_blotted_wherever_they_stand():

@@ -6,6 +6,7 @@ import argparse
 import http.server
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,11 @@ parser.add_argument("--pids", type=Path, default=None, help="append the pids of 
 parser.add_argument("--print-env", default=None, metavar="NAME")
 parser.add_argument("--chatty", action="store_true", help="print more than a pipe holds")
 parser.add_argument("--exits-after-health", action="store_true")
+parser.add_argument("--crashes", type=int, default=None, metavar="SIGNAL", help="end by this signal at start")
+parser.add_argument("--daemon", action="store_true", help="leave the serving to a process in the background")
+parser.add_argument("--mute", type=int, default=0, metavar="N", help="never answer the first N requests")
+parser.add_argument("--drips", action="store_true", help="answer a byte at a time, without an end")
+parser.add_argument("--host", default="127.0.0.1")
 args = parser.parse_args()
 
 if args.pids:
@@ -33,6 +39,11 @@ if args.dies is not None:
     print("loading with HF_TOKEN=hf_abcdefghij0123456789")
     print("\x1b[31mno weights\x1b[0m here", file=sys.stderr)
     sys.exit(args.dies)
+if args.crashes is not None:
+    os.kill(os.getpid(), args.crashes)
+if args.daemon:
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(5)"], start_new_session=True)
+    sys.exit(0)
 if args.deaf:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if args.never_binds:
@@ -45,8 +56,24 @@ if args.grandchild:
     sys.exit(child.wait())
 
 
+requests: list[str] = []
+
+
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if ":" in args.host else socket.AF_INET
+    daemon_threads = True
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        requests.append(self.path)
+        if len(requests) <= args.mute:
+            time.sleep(600)
+        if args.drips:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+            while True:
+                self.wfile.write(b"a")
+                time.sleep(0.05)
         self.send_response(503 if args.unhealthy else 200)
         self.end_headers()
         self.wfile.write(str(os.getpid()).encode())
@@ -57,4 +84,4 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-http.server.ThreadingHTTPServer(("127.0.0.1", args.port), Handler).serve_forever()
+Server((args.host, args.port), Handler).serve_forever()

@@ -77,6 +77,59 @@ def test_an_omni_fixture_in_an_unarmed_session_is_one_usage_error(pytester, inne
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
 
 
+@pytest.mark.parametrize("strict", [(), ("--strict-markers",)], ids=["lax", "strict"])
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize("word", ["H100", "cuda", "cards_2", "core_model"])
+def test_an_omni_mark_in_an_unarmed_session_is_one_usage_error(pytester, inner, workers, strict, word):
+    pytester.makepyfile(test_first=f"import pytest\n@pytest.mark.{word}\ndef test_a(): pass\n")
+    result = inner(*workers, *strict, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    where = "test_first.py" if strict else "test_first.py::test_a"
+    assert error == (
+        f"ERROR: {where}: marker {word!r} belongs to pytest-omni, which is not armed in this project; add the line "
+        f"[tool.omni] to {pytester.path / 'pyproject.toml'} (or register the marker, if it is your own)"
+    )
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("line", ["H100: ours", "H100(count): ours", "H100"])
+def test_a_mark_that_the_project_registers_is_its_own(pytester, inner, line):
+    pytester.makeini(f"[pytest]\nmarkers = {line}\n")
+    pytester.makepyfile("import pytest\n@pytest.mark.H100\ndef test_a(): pass")
+    inner("--strict-markers").assert_outcomes(passed=1)
+
+
+def test_everyday_marks_and_deselected_marks_do_not_matter(pytester, inner):
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.slow\n@pytest.mark.benchmark\ndef test_plain(): pass\n"
+        "@pytest.mark.H100\ndef test_b(): pass"
+    )
+    inner("-k", "plain").assert_outcomes(passed=1, deselected=1, warnings=3)
+
+
+def test_a_mark_of_nobody_is_pytests_own_business(pytester, inner):
+    pytester.makepyfile("import pytest\n@pytest.mark.H1000\ndef test_a(): pass")
+    result = inner("--strict-markers")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "omni" not in result.stderr.str()
+
+
+def test_an_omni_fixture_asked_for_by_name_while_unarmed_names_the_line(pytester, inner):
+    pytester.makepyfile(
+        "import pytest\n"
+        "def test_ours(request): request.getfixturevalue('omni_server')\n"
+        "def test_other(request): request.getfixturevalue('other')\n"
+    )
+    for workers in ((), ("-n1",)):
+        result = inner(*workers, plugins=XDIST)
+        result.assert_outcomes(failed=2)
+        assert result.stdout.str().count("belongs to pytest-omni") == 1
+        result.stdout.fnmatch_lines(
+            ["*::test_ours: fixture 'omni_server' belongs to pytest-omni, *add the line [[]tool.omni[]] to *"]
+        )
+
+
 def test_a_deselected_omni_fixture_does_not_matter(pytester, inner):
     pytester.makepyfile(USES_FIXTURE + "def test_plain(): pass")
     inner("-k", "plain").assert_outcomes(passed=1, deselected=2)
@@ -141,6 +194,18 @@ def test_a_broken_table_is_one_usage_error(pytester, inner, workers):
         f"ERROR: {path}: [tool.omni] topic: unknown key (did you mean 'topics'?)",
         f"{path}: [tool.omni] skus.cuda: 'MI300' is already in skus.rocm",
     ]
+
+
+@pytest.mark.parametrize("text", ["[tool]\nomni = true\n", "[tool]\nomni = ['x']\n", "[[tool.omni]]\n"])
+def test_ours_but_no_table_is_one_usage_error(pytester, inner, text):
+    pytester.makepyprojecttoml(text)
+    pytester.makepyfile("def test_a(): pass")
+    result = inner()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line]
+    path = pytester.path / "pyproject.toml"
+    assert line.startswith(f"ERROR: {path}: [tool] omni: must be a table, not a ")
+    assert line.endswith("; write [tool.omni]")
 
 
 def test_the_config_file_named_on_the_command_line_decides(pytester, inner):

@@ -18,6 +18,12 @@ from omni_hardware.processes import is_alive
 
 pytestmark = pytest.mark.process
 
+CONFTEST = """
+import sys
+
+def pytest_omni_server_command(config, params, port):
+    return [sys.executable, {stub!r}, "--port", str(port), *params.server_args]
+""".format(stub=str(Path(__file__).with_name("stub_server.py")))
 PLUGINS = ("xdist.plugin", "pytest_omni.plugin")
 HANG_S = 60.0
 HEAD = """
@@ -108,7 +114,7 @@ def test_a_server_that_dies_at_start_is_told_at_once(armed, inner, code):
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
         [
-            rf"server for 'stub' on port \d+ exited with code {code} \d\.\d s after its start \(not listening yet\)",
+            rf"server for 'stub' on port \d+ exited with code {code} \d\.\d s after its start \(not listening yet\).*",
             r"command: .*stub_server.py --port \d+ --dies \d",
             r"log: /.*server-\d+\.log, its end:",
         ]
@@ -141,6 +147,62 @@ def test_a_server_that_never_answers_is_told_with_its_phase(armed, inner, pids, 
     assert len(read(pids)) == 1  # the second test does not start it again
 
 
+@pytest.mark.parametrize(
+    ("flags", "phase"),
+    [
+        (("--mute", "99"), "listening, GET /health: no whole answer in time"),
+        # every byte is in time, the answer never is: a limit for each read would wait for ever
+        (("--drips",), "listening, GET /health: no whole answer in time"),
+        (("--host", "::1"), r"listening on \[::1\]:\d+, not on 127\.0\.0\.1 and the port that it was given"),
+        (
+            ("--port", "0"),
+            r"listening on 127\.0\.0\.1:\d+, not on 127\.0\.0\.1 and the port that it was given",
+        ),
+    ],
+    ids=lambda value: "".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_server_that_no_client_could_use_is_told_in_time(armed, inner, pids, flags, phase):
+    armed.makepyfile(
+        HEAD
+        + f'@served(*{flags!r}, "--pids", {str(pids)!r}, init_timeout=1.5)\ndef test_a(omni_server): pass'
+    )
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.re_match_lines(
+        [rf".*is not ready after init_timeout=1\.5 s\. Reached: started, then {phase}\."]
+    )
+    assert dead(pids)
+
+
+def test_a_health_check_without_an_answer_is_asked_again(armed, inner, pids):
+    armed.makeconftest(CONFTEST + "import pytest_omni.servers as ours\nours._HEALTH_TIMEOUT_S = 0.3\n")
+    armed.makepyfile(
+        HEAD
+        + f'@served("--mute", "1", "--pids", {str(pids)!r}, init_timeout={HANG_S / 2})\n'
+        + "def test_a(omni_server): assert get(omni_server) == str(omni_server.pid)"
+    )
+    inner().assert_outcomes(passed=1)
+    assert dead(pids)
+
+
+@pytest.mark.parametrize(
+    ("flags", "how"),
+    [
+        (
+            ("--daemon",),
+            r"exited with code 0 \d\.\d s after its start \(.*\)\. It must stay in the foreground: .*",
+        ),
+        (("--crashes", str(int(signal.SIGSEGV))), r"exited with signal SIGSEGV \d\.\d s after its start.*"),
+    ],
+    ids=["daemon", "SIGSEGV"],
+)
+def test_an_end_at_start_is_told_in_words(armed, inner, flags, how):
+    armed.makepyfile(HEAD + f"@served(*{flags!r})\ndef test_a(omni_server): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.re_match_lines([rf"server for 'stub' on port \d+ {how}"])
+
+
 def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
     armed.makepyfile(
         HEAD + f'@served("--deaf", "--pids", {str(pids)!r}, stop_timeout=0.3)\ndef test_a(omni_server): pass'
@@ -163,7 +225,7 @@ def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
 def test_a_server_that_ends_by_itself_is_said(armed, inner):
     armed.makepyfile(HEAD + '@served("--exits-after-health")\ndef test_a(omni_server): time.sleep(0.5)')
     result = inner()
-    result.stdout.re_match_lines([r".*ended by itself during the tests, exit code 7"])
+    result.stdout.re_match_lines([r".*ended by itself during the tests, with code 7"])
 
 
 def test_a_grandchild_that_owns_the_port_is_ours(armed, inner, pids):
@@ -236,13 +298,14 @@ def test_without_a_command_hook_there_is_one_usage_error(armed, inner, workers):
         ("None", "no pytest_omni_server_command hook returned a command for OmniServerParams(model='stub'*"),
         (
             "'serve it'",
-            "pytest_omni_server_command must return a non-empty list of strings for *got 'serve it'",
+            "pytest_omni_server_command must return a non-empty list of strings for *got str serve it",
         ),
-        ("[]", "no pytest_omni_server_command*|*non-empty list of strings for *got [[][]]"),
+        ("[]", "*non-empty list of strings for *got list"),
         (
             "['/nowhere/serve', 'x']",
-            "cannot run '/nowhere/serve': No such file or directory; the command was *",
+            "cannot run '/nowhere/serve': No such file or directory; the command was /nowhere/serve x",
         ),
+        ("['/bin/sh', 'a' + chr(0)]", "cannot run '/bin/sh': embedded null byte; the command was /bin/sh a"),
     ],
 )
 def test_a_hook_that_gives_no_usable_command(armed, inner, returned, message):
@@ -250,8 +313,40 @@ def test_a_hook_that_gives_no_usable_command(armed, inner, returned, message):
     armed.makepyfile(HEAD + "@served()\ndef test_a(omni_server): pass")
     result = inner()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([message.rpartition("|")[2]])
+    result.stdout.fnmatch_lines([message])
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+SECRETS = ("sekrit-value-1", "val-in-env-123", "two words")
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "None",
+        "['/no/such/bin', *params.server_args]",
+        "['/no/such/bin', 7, *params.server_args]",
+        "('serve', *params.server_args)",
+        "' '.join(params.server_args)",
+        "[sys.executable, '-c', 'import sys; print(sys.argv); sys.exit(1)', *params.server_args]",
+        "[sys.executable, '-c', 'import time; time.sleep(600)', *params.server_args]",
+    ],
+)
+def test_no_message_shows_a_secret(armed, inner, returned):
+    armed.makeconftest(f"import sys\ndef pytest_omni_server_command(config, params, port): return {returned}")
+    # put together, or the traceback's source lines would show them
+    armed.makepyfile(
+        HEAD
+        + '@served("--api-key", "sekrit-" + "value-1", "--hf-token=two" + " words", "--note", "val-in-" + "env-123",\n'
+        + '        env={"X_TOKEN": "val-in-" + "env-123"}, init_timeout=1.0)\n'
+        + "def test_a(omni_server): pass"
+    )
+    result = inner("-vv", "--showlocals", "--setup-show")
+    result.assert_outcomes(errors=1)
+    text = result.stdout.str() + result.stderr.str()
+    assert "[redacted]" in text
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "--api-key" in text
 
 
 @pytest.mark.parametrize(
@@ -307,6 +402,42 @@ def test_a_signal_to_pytest_stops_the_server(armed, pids, number, code):
     assert outer.returncode == code, text
     assert dead(pids)
     assert "INTERNALERROR" not in text
+
+
+def test_sigterm_keeps_what_the_session_had_to_tell(armed, pids):
+    source = f"""
+def test_fails():
+    assert "the reason" == "of this failure"
+
+@served("--deaf", "--pids", {str(pids)!r}, stop_timeout=0.3)
+def test_a(omni_server):
+    open("ready", "w").close()
+    time.sleep(600)
+"""
+    outer = started(armed, pids, source=source)
+    outer.terminate()
+    text = outer.communicate(timeout=HANG_S)[0].decode()
+    assert outer.returncode == 143, text
+    for told in (
+        "E       AssertionError: assert 'the reason' == 'of this failure'",
+        "FAILED test_sigterm_keeps_what_the_session_had_to_tell.py::test_fails",
+        " omni servers =",
+        "had to be killed 0.3 s after SIGTERM",
+        "Exit: SIGTERM: stopping the servers of this session",
+        "1 failed",
+    ):
+        assert told in text, text
+    assert dead(pids)
+
+
+def test_sigterm_to_the_workers_ends_the_session_with_its_summary(armed, pids):
+    outer = started(armed, pids, "-n1")
+    for worker in psutil.Process(outer.pid).children():
+        worker.terminate()
+    text = outer.communicate(timeout=HANG_S)[0].decode()
+    assert outer.returncode == pytest.ExitCode.INTERRUPTED, text
+    assert "INTERNALERROR" not in text
+    assert dead(pids)
 
 
 def test_a_second_sigterm_does_not_cut_the_teardown_short(armed, pids):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omni_hardware.errors import InputError
 from pytest_omni import OmniServer, OmniServerParams
-from pytest_omni.server import PortStolenError, ServerError, Sight, environment, failure, with_log
+from pytest_omni.server import PortStolenError, ServerError, Sight, environment, exit_words, failure, with_log
 
 PARAMS = OmniServerParams("tiny/z_image", init_timeout=1800)
 
@@ -83,10 +83,16 @@ def test_environment_is_built_and_the_base_left_alone():
 
 def test_with_log_keeps_the_kind_and_hides_secrets_of_the_command():
     command = ["serve", "--api-key", "s3cret"]
-    error = with_log(PortStolenError("why"), command=command, log_path=Path("a.log"), tail="last words")
+    env = {"X_TOKEN": "hidden-in-env"}
+    stolen = PortStolenError("why hidden-in-env")
+    error = with_log(stolen, command=command, env=env, log_path=Path("a.log"), tail="last words")
     assert isinstance(error, PortStolenError)
-    assert str(error) == "why\ncommand: serve --api-key [redacted]\nlog: a.log, its end:\nlast words"
-    assert str(with_log(ServerError("w"), command=[], log_path=Path("a"), tail="")).endswith("(empty)")
+    assert (
+        str(error) == "why [redacted]\ncommand: serve --api-key [redacted]\nlog: a.log, its end:\nlast words"
+    )
+    assert str(with_log(ServerError("w"), command=[], env={}, log_path=Path("a"), tail="")).endswith(
+        "(empty)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,6 +107,27 @@ def test_with_log_keeps_the_kind_and_hides_secrets_of_the_command():
         ({"init_timeout": 0}, "init_timeout must be seconds above 0, not 0"),
         ({"stop_timeout": "1"}, "stop_timeout must be seconds above 0, not '1'"),
         ({"health_path": "health"}, "health_path must start with /"),
+        ({"health_path": None}, "health_path must start with /"),
+        ({"health_path": "/ö"}, "health_path must be percent-encoded, not '/ö'"),
+        ({"health_path": "/a b"}, "health_path must be percent-encoded, not '/a b'"),
+        (
+            {"server_args": ("a", "b\0")},
+            "server_args [1] holds a NUL character, which no program can be given",
+        ),
+        (
+            {"env": {"A=B": "x"}},
+            "env has the name 'A=B': a variable's name is not empty and holds no = and no NUL",
+        ),
+        ({"env": {"": "x"}}, "env has the name '': a variable's name is not empty and holds no = and no NUL"),
+        ({"env": {"A": "\0"}}, "env ['A'] holds a NUL character, which no program can be given"),
+        (
+            {"server_args": ["--api-key", "sekrit"]},
+            "server_args must be a tuple of strings, not ['--api-key', '[redacted]']",
+        ),
+        (
+            {"server_args": "--api-key sekrit"},
+            "server_args must be a tuple of strings, not '--api-key [redacted]'",
+        ),
     ],
 )
 def test_params_refuse_nonsense(arguments, message):
@@ -109,8 +136,26 @@ def test_params_refuse_nonsense(arguments, message):
     assert str(caught.value) == f"OmniServerParams: {message}"
 
 
-def test_params_do_not_show_their_environment():
-    assert "hf_" not in repr(OmniServerParams("m", env={"HF_TOKEN": "hf_abcdefgh"}))
+def test_params_show_neither_their_environment_nor_secrets():
+    args = ("--token", "-starts-with-a-dash", "--max-tokens", "128", "x=swordfish")
+    params = OmniServerParams("m", server_args=args, env={"MY_SECRET": "swordfish", "A": "b"})
+    assert repr(params) == (
+        "OmniServerParams(model='m', server_args=('--token', '[redacted]', '--max-tokens', '128', 'x=[redacted]'), "
+        "port=None, init_timeout=600.0, health_path='/health', stop_timeout=30.0)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(0, "code 0"), (7, "code 7"), (-11, "signal SIGSEGV"), (-63, "signal 63")]
+)
+def test_exit_words(code, words):
+    assert exit_words(code) == words
+
+
+def test_a_clean_exit_is_no_stolen_port_but_a_server_in_the_background():
+    error = failure(Sight(seconds=1, exit_code=0, foreign=True), params=PARAMS, port=1)
+    assert not isinstance(error, PortStolenError)
+    assert "must stay in the foreground" in str(error)
 
 
 def test_url_of_a_server():
