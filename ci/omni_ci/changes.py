@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from omni_ci.git import GitError, Repository
+from omni_ci.watching import NO_LINKS, Links, PathIndex
 from omni_hardware.errors import InputError, did_you_mean
 
 
@@ -112,21 +113,40 @@ def changed_files(
 def listed_changes(paths: Iterable[str], root: Path, *, here: Path | None = None) -> ChangeSet:
     """Return the paths a user listed, read from folder *here*; a folder stands for the files in it.
 
-    Raises InputError for a path outside *root*.
+    A path that is neither here nor in the last commit is kept, with a notice. Raises InputError for an empty path
+    and for one outside *root*.
     """
     start = (here or root).resolve()
     top = root.resolve()
     files: list[str] = []
+    absent: list[str] = []
     for path in paths:
+        if not path:
+            raise InputError("--changed '' is empty; name a file or a folder")
         full = Path(os.path.normpath(start / path))
-        if not path or not full.is_relative_to(top):
+        if not full.is_relative_to(top):
             raise InputError(f"--changed {path!r} is outside the repository {top}")
-        if full.is_dir():
-            inside = (file for file in sorted(full.rglob("*")) if file.is_file() and ".git" not in file.parts)
-            files += [file.relative_to(top).as_posix() for file in inside]
-        else:
-            files.append(PurePosixPath(full.relative_to(top)).as_posix())
-    return ChangeSet.of(files)
+        full = _unlinked(full, top)
+        if os.path.isdir(full) and not os.path.islink(full):  # noqa: PTH112, PTH114 - Path's raise for a long name
+            files += [_name(file, top) for file in _files_in(full)]
+            continue
+        files.append(_name(full, top))
+        if not os.path.lexists(full):
+            absent.append(files[-1])
+    return replace(ChangeSet.of(files), notices=tuple(_nowhere(absent, top)))
+
+
+def tree_links(start: Path) -> Links:
+    """Return the links and submodules of the working tree around *start*; none where git cannot say."""
+    try:
+        repository = Repository.around(start)
+        links, submodules = repository.links_here()
+    except GitError:
+        return NO_LINKS
+    top = repository.root.resolve()
+    leads = {link: Path(os.path.realpath(top / link)) for link in links}
+    inside = {link: to.relative_to(top).as_posix() for link, to in leads.items() if top in to.parents}
+    return Links(targets=inside, submodules=frozenset(submodules))
 
 
 def tree_files(start: Path, rev: str | None = None) -> frozenset[str] | None:
@@ -145,6 +165,32 @@ class _Base:
     commit: str | None
     why: str
     notices: tuple[str, ...] = ()
+
+
+def _unlinked(full: Path, top: Path) -> Path:
+    """Return *full* as git knows it, not through a linked folder; as it is where that leads out of the repository."""
+    real = Path(os.path.realpath(full.parent)) / full.name
+    return real if real.is_relative_to(top) else full
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files of *folder*, links as they are: one that leads nowhere is a path of the repository too."""
+    for file in sorted(folder.rglob("*")):
+        if ".git" not in file.parts and (file.is_symlink() or not file.is_dir()):
+            yield file
+
+
+def _name(full: Path, top: Path) -> str:
+    """Return the path as git's listings have it, bytes that are no text escaped."""
+    return os.fsencode(full.relative_to(top).as_posix()).decode(errors="backslashreplace")
+
+
+def _nowhere(absent: Sequence[str], top: Path) -> Iterator[str]:
+    """Yield a notice for each path that the last commit does not have either."""
+    known = PathIndex((tree_files(top, "HEAD") or ()) if absent else ())
+    for path in absent:
+        if not known.holds(path):
+            yield f"--changed {path}: there is no such path here or in the last commit"
 
 
 def _find_base(repository: Repository, head: str, base: str | None, build: Build, main_branch: str) -> _Base:

@@ -6,6 +6,7 @@ Cyclopts only gathers; what it cannot gather is printed by us, in one message, w
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from omni_ci.errors import GuardError
 from omni_hardware.errors import InfrastructureError, InputError, OmniError, did_you_mean, strip_controls
 
 if TYPE_CHECKING:
@@ -65,7 +67,9 @@ GROUPS: Mapping[str, str] = MappingProxyType({"cov": "Coverage per model and mod
 def main(tokens: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code; a user's mistake is one message."""
     try:
-        code = run(sys.argv[1:] if tokens is None else list(tokens))
+        words = sys.argv[1:] if tokens is None else list(tokens)
+        _prepare_output(words)
+        code = run(words)
         sys.stdout.flush()
     except OmniError as error:
         _say(f"omni-ci: {error}")
@@ -74,9 +78,13 @@ def main(tokens: Sequence[str] | None = None) -> None:
         _say("omni-ci: interrupted")
         code = 130
     except BrokenPipeError:
-        # the reader (`| head`) left; the interpreter's own flush at exit would complain once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # the reader (`| head`) left
         code = 141
+    except OSError as error:
+        # files and programs have messages of their own by now: this is standard output, on a full disk
+        _say(f"omni-ci: standard output cannot be written: {error.strerror}")
+        _discard_output()
+        code = InfrastructureError.exit_code
     sys.exit(code)
 
 
@@ -91,7 +99,10 @@ def run(tokens: list[str]) -> int:
         command, bound, ignored = build_app().parse_args(own, exit_on_error=False, print_error=False)
     except cyclopts.CycloptsError as error:
         hint = "Arguments for the child go after `--`. " if _forwards(tokens) else ""
-        raise InputError(f"{' '.join(str(error).split())}\n{hint}See `omni-ci --help`.") from None
+        problem = str(error)
+        if isinstance(error, cyclopts.UnusedCliTokensError) and error.unused_tokens:
+            problem = f"unexpected argument {error.unused_tokens[0]!r}"
+        raise InputError(f"{' '.join(problem.split())}\n{hint}See `omni-ci --help`.") from None
     extra: dict[str, Any] = {"forwarded": forwarded} if "forwarded" in ignored else {}
     result = command(*bound.args, **bound.kwargs, **extra)
     return result if isinstance(result, int) else 0
@@ -133,7 +144,8 @@ def build_app() -> App:
     """Return the cyclopts app over COMMANDS; no command module is imported yet."""
     import cyclopts
 
-    app = cyclopts.App(name="omni-ci", help=ABOUT, version=_version)
+    # plain text: as Markdown, `coverage-<model id>` would lose the brackets and what is in them
+    app = cyclopts.App(name="omni-ci", help=ABOUT, version=_version, help_format="plaintext")
     groups = {name: cyclopts.App(name=name, help=about) for name, about in GROUPS.items()}
     for group in groups.values():
         app.command(group)
@@ -154,5 +166,20 @@ def _version() -> str:
     return version(DISTRIBUTION)
 
 
+def _prepare_output(tokens: Sequence[str]) -> None:
+    """Let any text be printed in any locale. Raises where standard output is closed: nothing could be said."""
+    if sys.stdout is None:
+        refusal = GuardError if _forwards(tokens) else InfrastructureError
+        raise refusal("standard output is closed; send it to a file or to /dev/null")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Keep the interpreter's own flush at exit from complaining once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(message: str) -> None:
-    print(strip_controls(message), file=sys.stderr)
+    if sys.stderr is not None:  # closed: print would take standard output instead
+        print(strip_controls(message), file=sys.stderr)

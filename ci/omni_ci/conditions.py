@@ -16,6 +16,7 @@ from omni_hardware.errors import did_you_mean
 
 ROOTS = ("build", "pipeline", "organization", "step", "env")
 _COMPARISONS = ("==", "!=", "=~", "!~", "includes")
+MAX_DEPTH = 50
 _VALUES = ("string", "number", "regex", "variable")
 _TOKEN = re.compile(
     r"""
@@ -66,6 +67,7 @@ class _Parser:
         self._tokens = tokens
         self._text = text
         self._at = 0
+        self._depth = 0
 
     def peek(self) -> _Token | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -88,9 +90,13 @@ class _Parser:
         while self._taken("!"):
             pass
         token = self.peek()
-        if self._taken("("):
+        if token is not None and self._taken("("):
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise ConditionError(f"parentheses are more than {MAX_DEPTH} deep at column {token.column}")
             self.expression()
             self._expect(")")
+            self._depth -= 1
         elif token is not None and token.kind in _VALUES:
             self._at += 1
         elif token is not None and token.kind == "name" and token.text not in _COMPARISONS:

@@ -64,10 +64,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many tests ran their body, and how many were skipped."""
+    """How many tests ran their body, how many were skipped, and how many failed, set-up and clean-up included."""
 
     executed: int
     skipped: int
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +86,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An exit code and the sentence that explains it."""
+    """An exit code and the sentence that explains it; it cannot exist without one."""
 
     code: int
     because: str
+
+    def __post_init__(self) -> None:
+        if not self.because.strip():
+            raise ValueError(f"exit code {self.code} needs a reason")
 
 
 def plan_split(
@@ -108,6 +113,9 @@ def plan_split(
         hint = f" (did you mean {legal!r}?)" if legal else ""
         raise InputError(f"--model-id {model_id!r}: only a-z, 0-9 and _, because it names report files{hint}")
     paths = {Mode.OFFLINE: tuple(offline), Mode.ONLINE: tuple(online)}
+    for mode, given in paths.items():
+        if empty := [path for path in given if not path.partition("::")[0]]:
+            raise InputError(f"--{mode} {empty[0]!r}: names no file or folder")
     if not any(paths.values()):
         raise InputError("nothing to run: give at least one --offline PATH or --online PATH")
     uploads = environ.get("BUILDKITE") == "true"
@@ -130,12 +138,19 @@ def judge_half(outcome: Outcome) -> Verdict:
         case Outcome(status=int(status)) if status < 0:
             return Verdict(code=128 - status, because=f"ended by {_signal_name(-status)}")
         case Outcome(status=int(status)) if status:
-            return Verdict(code=status, because=_PYTEST_STATUS.get(status, f"pytest exited {status}"))
+            return Verdict(code=status, because=_explain(status, outcome.counts))
         case Outcome(counts=None):
             return Verdict(code=NO_TESTS, because="pytest ended without running a session")
         case Outcome(counts=Counts(executed=0, skipped=skipped)):
             return Verdict(code=NO_TESTS, because=f"no test was executed ({skipped} skipped)")
     return Verdict(code=0, because="passed")
+
+
+def is_measurement(outcome: Outcome) -> bool:
+    """Return whether a test ran and lines were covered; imports alone cover lines too, and would pass for it."""
+    return bool(
+        outcome.counts and outcome.counts.executed and outcome.report and outcome.report.total.covered
+    )
 
 
 def judge(outcomes: Sequence[Outcome], *, interrupted: int | None = None) -> Verdict:
@@ -170,6 +185,12 @@ def _step_suffix(environ: Mapping[str, str], *, required: bool) -> str:
     if parallel and not parallel.isdecimal():
         raise GuardError(f"BUILDKITE_PARALLEL_JOB {parallel!r} is not a number")
     return "-".join(part for part in (step or "local", parallel) if part)
+
+
+def _explain(status: int, counts: Counts | None) -> str:
+    if status == 1 and counts and not counts.failed:
+        return "no test failed, but pytest exited 1 (a threshold such as --cov-fail-under?); its last lines say why"
+    return _PYTEST_STATUS.get(status, f"pytest exited {status}")
 
 
 def _signal_name(number: int) -> str:

@@ -11,22 +11,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
 from omni_ci import coverage_tally
-from omni_ci.coverage import Counts, Half, Outcome, Plan, judge_half
+from omni_ci.coverage import Counts, Half, Outcome, Plan, is_measurement, judge_half
 from omni_ci.coverage_report import Report, read_report
+from omni_ci.coverage_upload import AGENT, Say, upload
 from omni_ci.errors import GuardError
 from omni_hardware.errors import InputError, did_you_mean
 
-AGENT = "buildkite-agent"
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -119,37 +117,11 @@ def run_halves(
             outcome = _run_half(
                 half, plan, children, folder=folder, scratch=Path(scratch), environ=environ, say=say
             )
-        # a report that covers nothing would pass for a measurement where the artifacts are collected
-        if plan.uploads and outcome.report and outcome.report.total.covered:
+        if plan.uploads and is_measurement(outcome):
             say(f"--- {half.mode}: {AGENT} artifact upload {half.report}")
             problem = upload(half.report, folder=folder, environ=environ, say=say)
             outcome = replace(outcome, problem=problem, kept="on disk" if problem else "uploaded")
         yield outcome
-
-
-def upload(name: str, *, folder: Path, environ: Mapping[str, str], say: Say) -> str | None:
-    """Return what went wrong with the upload of *name*, or None once the agent has taken it."""
-    if not (folder / name).is_file():
-        return f"{folder / name} is gone, so it was not uploaded"
-    # In the folder, so that the artifact is stored under its plain name.
-    done = subprocess.run(
-        [AGENT, "artifact", "upload", name],
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    say(done.stdout.rstrip())
-    if done.returncode:
-        return f"upload of {name} failed: {AGENT} exited {done.returncode}"
-    # An upload that matches nothing exits 0 (buildkite/agent#619).
-    if "no files matched" in done.stdout.lower():
-        return f"upload of {name} failed: {AGENT} matched no file"
-    return None
 
 
 def pytest_command(half: Half, plan: Plan, *, folder: Path) -> list[str]:

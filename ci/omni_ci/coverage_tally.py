@@ -1,6 +1,6 @@
-"""A pytest plugin that writes how many tests ran their body; `cov split` loads it by `-p`.
+"""A pytest plugin that writes how many tests ran their body, and how many failed; `cov split` loads it by `-p`.
 
-pytest's exit code says 0 when everything was skipped, and a JUnit file could be claimed by the caller's own
+pytest's exit code is 0 when everything was skipped, 1 when a plugin's threshold was missed and no test failed, and a JUnit file could be claimed by the caller's own
 `--junitxml`. Standard library and pytest only: it runs inside the measured process.
 """
 
@@ -30,9 +30,12 @@ class Tally:
         self.path = path
         self.executed: set[str] = set()
         self.skipped: set[str] = set()
+        self.failed: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Sort a phase's report: only a body that ran and was not skipped counts as executed."""
+        if report.failed:
+            self.failed.add(report.nodeid)
         # an expected failure is reported as skipped, and its body did run
         if report.skipped and not hasattr(report, "wasxfail"):
             self.skipped.add(report.nodeid)
@@ -41,5 +44,9 @@ class Tally:
 
     def pytest_sessionfinish(self) -> None:
         """Leave the counts for the parent."""
-        counts = {"executed": len(self.executed), "skipped": len(self.skipped - self.executed)}
+        counts = {
+            "executed": len(self.executed),
+            "skipped": len(self.skipped - self.executed),
+            "failed": len(self.failed),
+        }
         self.path.write_text(json.dumps(counts), encoding="utf-8")

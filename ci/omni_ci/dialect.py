@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omni_ci.document import LocatedDict, Problem, Where, flattened
+from omni_ci.document import LocatedDict, LocatedList, Problem, Where, flattened
 from omni_ci.model import GATES, PLAIN_KINDS, kind_of
 from omni_hardware.errors import did_you_mean
 
@@ -39,6 +39,7 @@ PLAIN_KEYS = {
 def problems(document: LocatedDict) -> Iterator[Problem]:
     """Yield what the fields' types cannot say about a pipeline file read into located values."""
     yield from _empty_values(document, "")
+    yield from _agents(document, "")
     keys: dict[str, Where] = {}
     for path, step in _steps(document, ""):
         yield from _empty_values(step, path)
@@ -131,6 +132,22 @@ def _command_step(step: LocatedDict, path: str) -> Iterator[Problem]:
             yield Problem(step.keys_at[name], f"{path}.{name} is empty")
     if "mirror_hardwares" in step:
         yield from _preset(step, path)
+    yield from _agents(step, path)
+
+
+def _agents(holder: LocatedDict, path: str) -> Iterator[Problem]:
+    """Yield the agent tags that ask for nothing: no agent has them, so that the step would wait for ever."""
+    agents = holder.get("agents")
+    if isinstance(agents, LocatedDict):
+        pairs = [(str(tag), value, agents.keys_at[tag]) for tag, value in agents.items()]
+    elif isinstance(agents, LocatedList):
+        texts = [(str(text), at) for text, at in zip(agents, agents.items_at, strict=True)]
+        pairs = [(tag, value, at) for text, at in texts for tag, _, value in [text.partition("=")]]
+    else:
+        return
+    for tag, value, where in pairs:
+        if isinstance(value, str) and not value.strip():
+            yield Problem(where, f"{_dotted(path, 'agents')}: {tag} is empty; give it a value or remove it")
 
 
 def _preset(step: LocatedDict, path: str) -> Iterator[Problem]:
@@ -158,6 +175,8 @@ def _plain_step(step: LocatedDict, path: str) -> Iterator[Problem]:
 
 
 def _group(step: LocatedDict, path: str) -> Iterator[Problem]:
+    if isinstance(step["group"], str) and not step["group"].strip():
+        yield Problem(step.keys_at["group"], f"{path}.group is empty; give it a title")
     for index, inner in enumerate(step["steps"] if isinstance(step.get("steps"), list) else ()):
         if isinstance(inner, LocatedDict) and "group" in inner:
             yield Problem(

@@ -12,7 +12,7 @@ from omni_ci.model import Group, Leaf, step_id
 from omni_ci.patterns import matches, matching
 from omni_ci.policy import Policy
 from omni_ci.registry import Registry, is_key
-from omni_ci.watching import PathIndex
+from omni_ci.watching import Links, PathIndex
 
 
 class Rule(StrEnum):
@@ -112,28 +112,34 @@ class Facts:
     definitions: Mapping[str, DefinitionChange]
     configs: Mapping[str, ConfigKind]
     labels: tuple[str, ...]
+    links: Links
     notices: list[str] = field(default_factory=list)
     _hits: dict[tuple[str, ...], Reason | None] = field(default_factory=dict)
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The changed paths, and the names they have through a symbolic link."""
+        return tuple(self.links.names(self.changes.files))
+
+    @cached_property
     def changed(self) -> PathIndex:
-        """Every changed path."""
-        return PathIndex(self.changes.files)
+        """Every changed path, under every name it has."""
+        return PathIndex(self.names)
 
     @cached_property
     def docs(self) -> PathIndex:
         """The changed paths that are documentation."""
-        return PathIndex(matching(self.changes.files, self.policy.docs))
+        return PathIndex(matching(self.names, self.policy.docs))
 
     @cached_property
     def code(self) -> PathIndex:
         """The changed paths that are not."""
-        return PathIndex(path for path in self.changes.files if path not in self.docs)
+        return PathIndex(path for path in self.names if path not in self.docs)
 
     @cached_property
     def head(self) -> PathIndex:
-        """The paths at the head; empty where they are not known."""
-        return PathIndex(self.tree or ())
+        """The paths at the head, under every name they have; empty where they are not known."""
+        return PathIndex(self.links.names(self.tree or ()))
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[str, ...]]:
@@ -189,10 +195,15 @@ class Facts:
             index = self.changed if self._names_docs(one.path) else self.code
             if path := index.first_under(one.path, one.excluding):
                 return Reason(one.rule, f"{path} changed" + ("" if path == str(one) else f", under {one}"))
+            if (module := self.links.submodule_of(one.path)) and module in self.changed:
+                return Reason(one.rule, f"{module} changed, the submodule that holds {one}")
         for one in watched:
-            if one.path and self.head and not self.head.holds(one.path):
+            if one.path and self.head and not self._exists(one.path):
                 return Reason(one.rule, f"it watches {one}, which does not exist any more")
         return None
+
+    def _exists(self, path: str) -> bool:
+        return self.head.holds(path) or self.links.submodule_of(path) is not None
 
     def _watched(self, entries: tuple[str, ...]) -> Iterator[_Watched]:
         """Yield the paths of a dependency list, keys opened; its exclusions hold for its keys too."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omni_ci.emitting import to_yaml
 from omni_ci.findings import Finding
+from omni_ci.neighbours import neighbours_of
 from omni_ci.planning import Plan
 from omni_ci.rendering import render
 from omni_ci.schema_checks import kubernetes_is_checked
@@ -30,10 +31,14 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
     if len(plan.pipelines) != 1:
         raise InputError(f"one pipeline is uploaded at a time, not {len(plan.pipelines)}")
     pipeline = plan.pipelines[0]
+    known_keys = frozenset(known_keys)
+    beside = neighbours_of(plan, known_keys=known_keys)
+    configuration = plan.configurations[pipeline.name]
     rendered = render(
         pipeline,
-        plan.configuration.equipment(pipeline.name),
+        configuration.equipment(pipeline.name),
         runs=plan.selection.running(pipeline.name),
+        beside=beside.pipelines,
     )
     if rendered.is_empty:
         return Generated(text=None, notices=rendered.notices)
@@ -41,8 +46,8 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
         rendered.document,
         origins=rendered.origins,
         presets=rendered.presets,
-        known_keys=plan.other_keys() | set(known_keys),
-        policy=plan.configuration.policy,
+        known_keys=beside.keys | known_keys,
+        policy=configuration.policy,
     )
     require_valid(findings)
     unchecked = (

@@ -7,15 +7,23 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from omni_ci.programs import finish
 from omni_hardware.errors import InfrastructureError, strip_controls
 
 # Whatever the user's configuration says: both paths of a rename, unquoted, and submodules that moved.
 _DIFF = ("diff", "--name-only", "--no-renames", "-z", "--ignore-submodules=none")
-_FETCH_SECONDS = 60
+_SECONDS = 60
+# A hook of git exports these; the repository meant is always the one around the folder.
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE")
+_LINK, _SUBMODULE = "120000", "160000"
 
 
 class GitError(InfrastructureError):
     """git said no; the message is its first line."""
+
+
+class NoRepositoryError(GitError):
+    """The folder lies in no repository at all: nothing is broken, git has just nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,10 @@ class Repository:
 
     @classmethod
     def around(cls, start: Path) -> Repository:
-        """Return the repository *start* lies in. Raises GitError outside one, and where git is missing."""
+        """Return the repository *start* lies in.
+
+        Raises NoRepositoryError outside of any, GitError where git is missing or refuses the repository.
+        """
         top = os.fsdecode(_git(start, "rev-parse", "--show-toplevel")).rstrip("\n")
         if not top:
             raise GitError(f"{start} is inside a bare repository; run in a checkout")
@@ -75,6 +86,14 @@ class Repository:
         gone = _paths(self._run("ls-files", "-z", "--deleted"))
         return frozenset(here) - frozenset(gone)
 
+    def links_here(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the tracked symbolic links and the submodules of the working tree."""
+        found: dict[str, list[str]] = {_LINK: [], _SUBMODULE: []}
+        for entry in _paths(self._run("ls-files", "-z", "--stage")):
+            facts, _, path = entry.partition("\t")
+            found.get(facts.split(" ")[0], []).append(path)
+        return tuple(found[_LINK]), tuple(found[_SUBMODULE])
+
     def uncommitted(self) -> int:
         """Return how many paths of the working tree differ from the last commit."""
         status = _paths(self._run("status", "--porcelain", "-z", "--no-renames"))
@@ -112,23 +131,21 @@ class Repository:
 
 
 def _git(where: Path, *arguments: str) -> bytes:
-    environment = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    environ = {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = subprocess.run(
-            ["git", "-C", str(where), *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            check=False,
-            timeout=_FETCH_SECONDS,
-        )
+        done = finish(["git", "-C", str(where), *arguments], seconds=_SECONDS, environ=environ)
     except FileNotFoundError:
         raise GitError("git is not installed, or not on PATH") from None
+    except OSError as error:
+        raise GitError(f"git cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise GitError(f"git {arguments[0]} did not finish within {_FETCH_SECONDS} s") from None
-    if done.returncode != 0:
-        raise GitError(_first_line(done.stderr) or f"git {arguments[0]} ended with {done.returncode}")
-    return done.stdout
+        raise GitError(f"git {arguments[0]} did not finish within {_SECONDS} s") from None
+    if done.code != 0:
+        said = _first_line(done.err) or f"git {arguments[0]} ended with {done.code}"
+        # "…: <path>" instead is a broken pointer to a repository that should be there
+        raise (NoRepositoryError if said.startswith("not a git repository (or any") else GitError)(said)
+    return done.out
 
 
 def _first_line(stderr: bytes) -> str:

@@ -16,6 +16,12 @@ _OPERATORS = ";&|()<>\n"
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _PYTEST = frozenset({"pytest", "py.test"})
 _COVERAGE_SCRIPT = "run_cov_split.sh"
+_LAUNCHER = re.compile(r"python[\d.]*|torchrun|accelerate|deepspeed|coverage|mpirun|mpiexec")
+_TEST_FILE = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test)\.py")
+_VARIABLE = re.compile(r"\$\{[^}]*\}|\$\w+")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_RANGE = re.compile(r"\{[^{},]*\.\.[^{},]*\}")
+_EXPANDED_AT_MOST = 64
 _DEEPEST = 4  # bash -c inside bash -c
 # Options whose value could be taken for a test path.
 _VALUED = frozenset(
@@ -74,7 +80,7 @@ class Invocations:
 def invocations(commands: tuple[str, ...]) -> Invocations:
     """Return what *commands* run; never raises."""
     text = "\n".join(commands)
-    if "pytest" not in text and "cov" not in text:
+    if not any(word in text for word in ("pytest", "cov", ".py")):
         return Invocations()
     reader = _Reader()
     for command in commands:
@@ -102,8 +108,9 @@ class _Reader:
             self._command(command, depth)
 
     def _command(self, tokens: Sequence[str], depth: int) -> None:
-        if tokens[0] == "cd" and len(tokens) > 1:
-            self.folder = "" if tokens[1].startswith(("/", "$")) else posixpath.join(self.folder, tokens[1])
+        if tokens[0] in ("cd", "pushd") and len(tokens) > 1:
+            folder = posixpath.normpath(posixpath.join(self.folder, tokens[1]))
+            self.folder = "" if folder.startswith(("/", ".")) or "$" in folder else folder
             return
         for index, token in enumerate(tokens):
             name = posixpath.basename(token)
@@ -116,19 +123,36 @@ class _Reader:
                 return
             if name in _PYTEST:
                 self.runs_pytest = True
-                self._arguments(tokens[index + 1 :])
+                if not self._arguments(tokens[index + 1 :]) and self.folder:
+                    self.words.append(self.folder)  # without a path, pytest takes the folder it is in
                 return
+        start = next(
+            (at for at, token in enumerate(tokens) if _LAUNCHER.fullmatch(posixpath.basename(token))), None
+        )
+        if start is not None:
+            self._arguments([token for token in tokens[start + 1 :] if _TEST_FILE.fullmatch(token)])
 
-    def _arguments(self, tokens: Sequence[str]) -> None:
+    def _arguments(self, tokens: Sequence[str]) -> bool:
+        """Take the words that are no options; return whether there were any."""
+        before = len(self.words)
         skip = False
         for token in tokens:
             if skip or token.startswith("-"):
                 skip = not skip and token in _VALUED
                 continue
-            path = token.split("::")[0]
-            self.words += [
-                posixpath.normpath(posixpath.join(folder, path)) for folder in {self.folder, ""} if path
-            ]
+            for path in _expanded(token.split("::")[0]):
+                folders = {self.folder, ""} if not path.startswith("$") else {""}
+                self.words += [posixpath.normpath(posixpath.join(folder, path)) for folder in folders if path]
+        return len(self.words) > before
+
+
+def _expanded(word: str) -> list[str]:
+    """Return the paths a shell word may stand for: braces opened, a variable inside of it any text at all."""
+    words = [_RANGE.sub("*", word)]
+    while len(words) < _EXPANDED_AT_MOST and (found := _BRACES.search(words[0])):
+        start, end = words[0][: found.start()], words[0][found.end() :]
+        words = [*words[1:], *(f"{start}{choice}{end}" for choice in found[1].split(","))]
+    return [one if one.startswith("$") else _VARIABLE.sub("**", one) for one in words]
 
 
 def _tokens(script: str) -> list[str]:

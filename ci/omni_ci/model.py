@@ -33,6 +33,8 @@ from omni_ci.document import LocatedDict, Where, flattened, plain
 UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares")
 GATES = ("wait", "waiter", "block", "input", "manual")
 PLAIN_KINDS = (*GATES, "trigger")
+WAITS = ("wait", "waiter")
+BARE_WORDS = (*WAITS, "block", "input")
 
 
 def _one_or_many(value: Any) -> Any:
@@ -45,8 +47,8 @@ def _flat(value: Any) -> Any:
     return [leaf for index, leaf in enumerate(leaves) if leaf not in leaves[:index]]
 
 
-def _as_written(value: Any) -> Any:
-    """Environment values are text: `1.10` stays "1.10", `true` stays "true"."""
+def as_written(value: Any) -> Any:
+    """Return a mapping with its numbers and bools as the text they are written as: `1.10` is "1.10"."""
     if not isinstance(value, Mapping):
         return value
     texts = value.texts if isinstance(value, LocatedDict) else {}
@@ -61,7 +63,7 @@ def _as_written(value: Any) -> Any:
 Json = Annotated[Any, AfterValidator(plain)]
 Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_one_or_many)]
 Dependencies = Annotated[tuple[StrictStr, ...], BeforeValidator(_flat)]
-Environment = Annotated[dict[str, StrictStr], BeforeValidator(_as_written)]
+Environment = Annotated[dict[str, StrictStr], BeforeValidator(as_written)]
 
 
 class Located(BaseModel):
@@ -194,7 +196,7 @@ def kind_of(data: Any) -> str | None:
     if isinstance(data, Group | PlainStep | Step):
         return {Group: "<group>", PlainStep: "<plain>", Step: "<step>"}[type(data)]
     if isinstance(data, str):
-        return "<plain>" if data in GATES else None
+        return "<plain>" if data in BARE_WORDS else None
     if not isinstance(data, Mapping):
         return None
     if "group" in data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,8 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None  # no file can have that name
             raise InfrastructureError(f"{path}: cannot be read: {error.strerror}") from error
 
     def listed(self, folder: str) -> Sequence[str]:

@@ -8,18 +8,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omni_ci.quantities import value_of
 
 EXPECTED_COUNT = "VLLM_CI_EXPECTED_GPU_COUNT"
+PODS = {"podSpec": False, "podSpecPatch": True}  # whether it is a patch
 COMMAND_CONTAINER = "container-0"
 # A device plugin's resource has a domain; cpu, memory and hugepages have none.
 _DEVICE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9._-]+")
 _QUEUE_COUNT = re.compile(r"_(\d+)(?:_queue)?$")
-_DOCKER = re.compile(r"(?:^|/)docker(?:-buildkite-plugin(?:\.git)?)?#")
+# What a pod's parts must be; `*` is every item of a list. Kubernetes' schema says so too, where it is installed.
+_CONTAINER: tuple[tuple[str, type], ...] = (
+    ("", list),
+    (".*", dict),
+    (".*.name", str),
+    (".*.resources", dict),
+    (".*.resources.limits", dict),
+    (".*.resources.requests", dict),
+    (".*.volumeMounts", list),
+    (".*.volumeMounts.*", dict),
+    (".*.volumeMounts.*.name", str),
+    (".*.env", list),
+    (".*.env.*", dict),
+    (".*.env.*.name", str),
+)
+_SHAPES = (
+    *((f"{kind}{path}", shape) for kind in ("containers", "initContainers") for path, shape in _CONTAINER),
+    ("volumes", list),
+    ("volumes.*", dict),
+    ("volumes.*.name", str),
+    ("volumes.*.emptyDir", dict),
+    ("volumes.*.hostPath", dict),
+)
+_WORDS: dict[type, str] = {list: "a list", dict: "a mapping", str: "text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +56,39 @@ class Pod:
 
 def pods_of(plugins: Any) -> Iterator[Pod]:
     """Yield the pods of a step's `plugins`."""
-    for name, config in _configured(plugins):
-        if name.split("#")[0].rsplit("/", 1)[-1] not in {"kubernetes", "kubernetes-buildkite-plugin"}:
-            continue
-        for key, is_patch in (("podSpec", False), ("podSpecPatch", True)):
+    for config in plugin_configs(plugins, "kubernetes"):
+        for key, is_patch in PODS.items():
             if isinstance(config.get(key), Mapping):
                 yield Pod(config[key], is_patch)
 
 
 def docker_configs(plugins: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the configurations of the docker plugin in a step's `plugins`."""
-    return (config for name, config in _configured(plugins) if _DOCKER.search(name))
+    return plugin_configs(plugins, "docker")
+
+
+def plugin_configs(plugins: Any, wanted: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the configurations of the plugin called *wanted*, however it is spelled."""
+    for name, config in _configured(plugins):
+        if _plugin_name(name) == wanted and isinstance(config, Mapping):
+            yield config
+
+
+def queues_of(agents: Any) -> list[str]:
+    """Return the queues that `agents` names: in a mapping, or in a list of `key=value`."""
+    if isinstance(agents, Mapping):
+        return [str(agents["queue"])] if agents.get("queue") else []
+    entries = agents if isinstance(agents, list) else [agents]
+    pairs = (str(entry).partition("=") for entry in entries)
+    return [value.strip() for key, _, value in pairs if key.strip() == "queue"]
+
+
+def wrong_shapes(pod: Pod) -> Iterator[str]:
+    """Yield a sentence for each part of *pod* that is of another kind than its place needs."""
+    for path, kind in _SHAPES:
+        for spelled, value in _at(pod.spec, path.split(".")):
+            if value is not None and not isinstance(value, kind):
+                yield f"{spelled} must be {_WORDS[kind]}, not {value!r}"
 
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
@@ -50,19 +96,36 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def is_device(resource: str) -> bool:
+def is_device(resource: object) -> bool:
     """Return whether *resource* is counted by a device plugin, such as nvidia.com/gpu."""
-    return bool(_DEVICE.fullmatch(resource))
+    return bool(_DEVICE.fullmatch(str(resource)))
 
 
 def check_pods(step: Mapping[str, Any], *, preset: str | None) -> Iterator[tuple[str, str]]:
     """Yield (code, message) for everything wrong with the pods of *step*, which asked for *preset*."""
     counts: dict[str, int] = {}
+    for message in _unread(step.get("plugins")):
+        yield "S11", message
     for pod in pods_of(step.get("plugins")):
-        for message in _pod(pod):
+        wrong = list(wrong_shapes(pod))
+        for message in wrong or _pod(pod):
             yield "S11", message
-        counts.update(_counts(pod))
+        counts.update({} if wrong else _counts(pod))
     yield from _one_count(step, counts, preset)
+
+
+def _unread(plugins: Any) -> Iterator[str]:
+    """Yield what would keep a pod from being checked at all."""
+    for spelled, config in _configured(plugins):
+        name = _plugin_name(spelled)
+        if name not in {"kubernetes", "docker"} or config is None:
+            continue
+        if not isinstance(config, Mapping):
+            yield f"the {name} plugin's configuration must be a mapping, not {config!r}"
+            continue
+        for key in PODS if name == "kubernetes" else ():
+            if not isinstance(config.get(key, {}), Mapping):
+                yield f"{key} must be a mapping, not {config[key]!r}"
 
 
 def _pod(pod: Pod) -> Iterator[str]:
@@ -131,13 +194,13 @@ def _one_count(
     """Compare the counts of pod, job, docker, preset name and queue; they must be one number."""
     named = dict(counts)
     named |= _docker_counts(step.get("plugins"))
-    job = (step.get("env") or {}).get(EXPECTED_COUNT)
+    env = step.get("env")
+    job = env.get(EXPECTED_COUNT) if isinstance(env, Mapping) else None
     if job is not None:
         named[f"{EXPECTED_COUNT} of the job"] = int(job) if str(job).isdecimal() else -1
-    agents = step.get("agents")
-    queue = agents.get("queue") if isinstance(agents, Mapping) else None
-    if named and (suffix := _QUEUE_COUNT.search(str(queue or ""))):
-        named[f"queue {queue}"] = int(suffix[1])
+    for queue in queues_of(step.get("agents")):
+        if named and (suffix := _QUEUE_COUNT.search(queue)):
+            named[f"queue {queue}"] = int(suffix[1])
     if named and preset and (suffix := re.search(r"_(\d+)$", preset)):
         named[f"preset {preset}"] = int(suffix[1])
     if len(set(named.values())) > 1:
@@ -157,8 +220,25 @@ def _docker_counts(plugins: Any) -> dict[str, int]:
     return found
 
 
-def _configured(plugins: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _plugin_name(spelled: str) -> str:
+    """Return a plugin's short name: "docker" of `docker#v5.2.0` and of its repository's address."""
+    last = re.split(r"[/:]", spelled.partition("#")[0].rstrip("/"))[-1].lower()
+    return last.removesuffix(".git").removesuffix("-buildkite-plugin")
+
+
+def _at(value: Any, path: Sequence[str], spelled: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what *path* leads to, each with its own path."""
+    if not path:
+        yield spelled.removeprefix("."), value
+    elif path[0] == "*":
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from _at(item, path[1:], f"{spelled}[{index}]")
+    elif isinstance(value, Mapping) and path[0] in value:
+        yield from _at(value[path[0]], path[1:], f"{spelled}.{path[0]}")
+
+
+def _configured(plugins: Any) -> Iterator[tuple[str, Any]]:
     entries = plugins if isinstance(plugins, list) else [plugins]
     for entry in entries:
         if isinstance(entry, Mapping):
-            yield from ((str(name), config) for name, config in entry.items() if isinstance(config, Mapping))
+            yield from ((str(name), config) for name, config in entry.items())

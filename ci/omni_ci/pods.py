@@ -10,15 +10,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jinja2 import DictLoader, StrictUndefined, TemplateError
+from jinja2 import DictLoader, StrictUndefined, TemplateError, meta, nodes
 from jinja2.sandbox import SandboxedEnvironment
 
-from omni_ci.presets import Fragment, Preset, SkuPreset
+from omni_ci.document import plain
+from omni_ci.presets import NEEDED, Fragment, Preset, SkuPreset
 from omni_ci.quantities import docker_size, multiplied
+from omni_ci.reading import read
 from omni_hardware.errors import InputError, did_you_mean
 
 SUFFIX = ".yml.j2"
+# Every block has these, whatever its template makes of them.
+_ALWAYS = frozenset({"platform", "sku", "template", "cards", "queue", "per_card", "retry"})
+_OPTIONAL = frozenset({*SkuPreset.model_fields, "cpu", "memory"}) - _ALWAYS
+# What a template can raise: it is a program, if a small one.
+_FAILURES = (
+    TemplateError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 _SURROGATES = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
 
@@ -67,27 +81,52 @@ class Pods:
     def fragment(self, preset: Preset) -> dict[str, Any]:
         """Return the step keys of *preset*, a fresh copy each time. Raises InputError naming preset and template."""
         if preset.name not in self._rendered:
-            self._rendered[preset.name] = json.dumps(self._render(preset))
+            self._rendered[preset.name] = self._render(preset)
         fragment: dict[str, Any] = json.loads(self._rendered[preset.name])
         return fragment
 
-    def _render(self, preset: Preset) -> dict[str, Any]:
+    def _render(self, preset: Preset) -> str:
+        """Return the fragment as JSON."""
         if isinstance(preset.row, Fragment):
-            return preset.row.model_dump(exclude_none=True)
+            return json.dumps(preset.row.model_dump(exclude_none=True))
         name = preset.row.template
         where = f"{preset.where}: preset {preset.name!r}"
         if name not in self._templates:
             raise InputError(f"{where}: unknown template {name!r}{did_you_mean(name, self._templates)}")
         try:
             text = self._jinja.get_template(name).render(_context(preset, preset.row, self._rules))
-            document = yaml.safe_load(text)
-        except (TemplateError, yaml.YAMLError, TypeError, ValueError, ArithmeticError) as error:
+        except _FAILURES as error:
             raise InputError(f"{where}: template {name}{SUFFIX}: {' '.join(str(error).split())}") from error
+        # read like every other file: a key written twice is an error, and a date is text
+        document, problems = read(text, f"template {name}{SUFFIX} as rendered")
+        if problems:
+            raise InputError(f"{where}: {problems[0]}")
         if not isinstance(document, dict):
             raise InputError(
                 f"{where}: template {name}{SUFFIX} gave no mapping; it must write agents and plugins"
             )
-        return document
+        if unused := sorted(_written(preset.row) - (used := self._used(name))):
+            uses = ", ".join(sorted((used & _OPTIONAL) | _ALWAYS - {"per_card"}))
+            raise InputError(
+                f"{where}: template {name} has no use for {', '.join(unused)}; take it out (it uses {uses})"
+            )
+        return json.dumps(plain(document))
+
+    def _used(self, name: str) -> frozenset[str]:
+        """Return the keys of a block that template *name* reads; all of them where it builds on another template."""
+        tree = self._jinja.parse(self._templates[name])
+        if any(tree.find_all((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport))):
+            return _OPTIONAL
+        read_names = frozenset(meta.find_undeclared_variables(tree))
+        # docker hands a secret's variable on, and has no use for where Kubernetes would keep it
+        reads_secrets = any(one.attr == "key" for one in tree.find_all(nodes.Getattr))
+        return (read_names | {NEEDED.get(name, "")}) - (set() if reads_secrets else {"secrets"})
+
+
+def _written(row: SkuPreset) -> set[str]:
+    """Return the optional keys that *row* gives a value, those of `per_card` by their own names."""
+    given = {name for name in row.model_fields_set - _ALWAYS if getattr(row, name)}
+    return given | {name for name, value in row.per_card.model_dump().items() if value is not None}
 
 
 def yaml_scalar(value: object) -> str:
@@ -112,30 +151,17 @@ def _context(preset: Preset, row: SkuPreset, rules: PodRules) -> dict[str, Any]:
         for name, value in row.per_card.model_dump().items()
     }
     shm = per_card["shm"] or row.shm
-    env = dict(row.env)
-    if row.hf_cache:
-        env.setdefault("HF_HOME", row.hf_cache.mount)
+    own = preset.filled(row.model_dump())
+    if own["hf_cache"]:
+        own["env"].setdefault("HF_HOME", own["hf_cache"]["mount"])
     return {
+        **own,
         "name": preset.name,
-        "platform": row.platform,
-        "sku": row.sku,
         "cards": cards,
-        "queue": preset.queue,
-        "agents": row.agents,
-        "resource": preset.filled(row.resource),
-        "image": preset.image,
         "cpu": per_card["cpu"],
         "memory": per_card["memory"],
         "shm": docker_size(shm) if shm and row.template == "docker" else shm,
-        "env": env,
-        "job_env": row.job_env,
-        "secrets": _secrets({**rules.secrets, **row.secrets}, without=env),
-        "node_selector": row.node_selector,
-        "annotations": row.annotations,
-        "priority_class": row.priority_class,
-        "service_account": row.service_account,
-        "image_pull_secrets": row.image_pull_secrets,
-        "hf_cache": row.hf_cache.model_dump() if row.hf_cache else None,
+        "secrets": _secrets({**rules.secrets, **own["secrets"]}, without=own["env"]),
         "retry": [dict(rule) for rule in rules.infra_retry] if row.retry == "infra" else [],
     }
 

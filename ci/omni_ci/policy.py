@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StrictStr
+from pydantic import Field, StrictInt, StrictStr, field_validator
 
 from omni_ci.document import LocatedDict, Problem
 from omni_ci.loading import load_document
 from omni_ci.model import Located, Texts
+from omni_ci.variables import check_names, check_secrets
 from omni_hardware.errors import did_you_mean
 from omni_hardware.vocabulary import PLATFORMS
 
@@ -38,11 +39,16 @@ class Tier(Located):
 
 
 class CoveragePolicy(Located):
-    """When coverage runs, and the files that change what it measures."""
+    """When coverage runs, the files that change what it measures, and the ids of what is measured (none: any)."""
 
     when: Literal["always", "scheduled"]
     inputs: Texts
     model_ids: Texts
+
+    @field_validator("when")
+    @classmethod
+    def _built(cls, value: str) -> str:
+        return _only("always", value)
 
 
 class RetryRule(Located):
@@ -74,6 +80,13 @@ class PodPolicy(Located):
     secrets: dict[str, StrictStr]
     allow: Allowed
 
+    @field_validator("secrets")
+    @classmethod
+    def _secrets_can_be_read(cls, value: dict[str, str]) -> dict[str, str]:
+        check_names(value)
+        check_secrets(value)
+        return value
+
 
 class Policy(Located):
     """The whole policy, defaults filled in."""
@@ -90,6 +103,11 @@ class Policy(Located):
     retry: RetryPolicy
     pods: PodPolicy
     e2e_group: StrictStr
+
+    @field_validator("imports")
+    @classmethod
+    def _built(cls, value: str) -> str:
+        return _only("report", value)
 
     @property
     def digest(self) -> str:
@@ -113,6 +131,13 @@ DEFAULT_NAME = "omni_ci/data/policy.yml"
 def default_text() -> str:
     """Return the text of the package's policy, comments included."""
     return files("omni_ci").joinpath("data/policy.yml").read_text(encoding="utf-8")
+
+
+def _only(built: str, value: str) -> str:
+    """Refuse what this version would take and not do. Raises ValueError."""
+    if value != built:
+        raise ValueError(f"{value!r} is not built yet; {built!r} is the only value that does anything")
+    return value
 
 
 def _problems(document: LocatedDict) -> Iterator[Problem]:

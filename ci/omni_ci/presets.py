@@ -12,17 +12,16 @@ from pydantic import BeforeValidator, Field, StrictInt, field_validator, model_v
 
 from omni_ci.document import LocatedDict, LocatedList, Problem, Where
 from omni_ci.loading import LoadError, load_document
-from omni_ci.model import Located
+from omni_ci.model import Located, as_written
 from omni_ci.quantities import value_of
+from omni_ci.variables import check_names, check_secrets
 from omni_hardware.errors import InputError, did_you_mean
 from omni_hardware.vocabulary import ANY_SKU, DEFAULT, Vocabulary
 
-# What the templates write into every pod themselves; a preset or a step that sets one would contradict it.
-GUARDS = ("VLLM_CI_EXPECTED_GPU_COUNT", "VLLM_CI_DOCKER_DISABLED")
-ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What the package's templates cannot do without; a template of the repository's own says so itself.
-_NEEDED = {"k8s-spec": "resource", "k8s-patch": "resource", "docker": "image"}
-_PLACEHOLDER = re.compile(r"(?<!\$)\{([^{}]*)\}")
+NEEDED = {"k8s-spec": "resource", "k8s-patch": "resource", "docker": "image"}
+# `${name}` is Buildkite's, `{{name}}` a template's or a matrix's, and `{"a": 1}` is JSON in an environment.
+_PLACEHOLDER = re.compile(r"(?<![${])\{([A-Za-z_][^{}\"':,\s]*)\}(?!\})")
 
 
 def _quantity(value: object) -> str:
@@ -30,15 +29,29 @@ def _quantity(value: object) -> str:
     return str(value)
 
 
-def _text(value: object) -> object:
-    """Let YAML's numbers stand for text: `KEY: 0` means "0". A bool is refused, since YAML reads `on` as one."""
-    if isinstance(value, bool):
-        raise ValueError(f"{str(value).lower()} is a bool here; quote what the variable shall hold")  # noqa: TRY004 pydantic maps ValueError alone
-    return str(value) if isinstance(value, int | float) else value
+def _texts(value: object) -> object:
+    """Let YAML's numbers stand for the text they are written as: `1.10` is "1.10". A bool could be meant as either."""
+    if not isinstance(value, Mapping):
+        return value
+    for name, item in value.items():
+        if isinstance(item, bool):
+            what = f"{name}: {str(item).lower()} is a bool here; quote what the variable shall hold"
+            raise ValueError(what)  # noqa: TRY004 pydantic maps ValueError alone
+    return as_written(value)
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """Yield every text in nested mappings and sequences, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for one in pair for text in strings_in(one))
+    elif isinstance(value, list | tuple):
+        yield from (text for one in value for text in strings_in(one))
 
 
 Quantity = Annotated[str, BeforeValidator(_quantity)]
-Text = Annotated[str, BeforeValidator(_text)]
+Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
 
 
 class PerCard(Located):
@@ -68,12 +81,12 @@ class SkuPreset(Located):
     image: str | None = None
     shm: Quantity | None = None
     per_card: PerCard = Field(default_factory=PerCard)
-    env: dict[str, Text] = Field(default_factory=dict)
-    job_env: dict[str, Text] = Field(default_factory=dict)
+    env: Texts = Field(default_factory=dict)
+    job_env: Texts = Field(default_factory=dict)
     secrets: dict[str, str] = Field(default_factory=dict)
-    agents: dict[str, Text] = Field(default_factory=dict)
-    node_selector: dict[str, Text] = Field(default_factory=dict)
-    annotations: dict[str, Text] = Field(default_factory=dict)
+    agents: Texts = Field(default_factory=dict)
+    node_selector: Texts = Field(default_factory=dict)
+    annotations: Texts = Field(default_factory=dict)
     priority_class: str | None = None
     service_account: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
@@ -87,10 +100,11 @@ class SkuPreset(Located):
             raise ValueError("a card count stands here twice")
         return value
 
-    @field_validator("queue", "image", "resource")
+    @field_validator("*")
     @classmethod
-    def _one_placeholder(cls, value: str | None) -> str | None:
-        for name in _PLACEHOLDER.findall(value or ""):
+    def _one_placeholder(cls, value: object) -> object:
+        shown = value.model_dump() if isinstance(value, Located) else value
+        for name in (name for text in strings_in(shown) for name in _PLACEHOLDER.findall(text)):
             if name != "cards":
                 raise ValueError(f"unknown placeholder {{{name}}}; {{cards}} is the only one")
         return value
@@ -98,26 +112,22 @@ class SkuPreset(Located):
     @field_validator("env", "job_env", "secrets")
     @classmethod
     def _environment_is_ours_to_set(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in value:
-            if name in GUARDS:
-                raise ValueError(f"{name} is set by the pod template from the number of cards; take it out")
-            if not ENV_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of an environment variable")
+        check_names(value)
         return value
 
     @field_validator("secrets")
     @classmethod
     def _secret_has_a_key(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, source in value.items():
-            if not re.fullmatch(r"[^/\s]+/[^/\s]+", source):
-                raise ValueError(f"{name}: write the secret as `name/key`, not {source!r}")
+        check_secrets(value)
         return value
 
     @model_validator(mode="after")
     def _template_gets_what_it_needs(self) -> SkuPreset:
-        needed = _NEEDED.get(self.template)
+        needed = NEEDED.get(self.template)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"template {self.template} needs `{needed}:`")
+        if self.shm is not None and self.per_card.shm is not None:
+            raise ValueError("shm is given twice, as `shm:` and as `per_card.shm`; keep one")
         if both := self.env.keys() & self.secrets.keys():
             raise ValueError(f"{min(both)} is under `env:` and under `secrets:`; keep one")
         return self
@@ -158,20 +168,26 @@ class Preset:
     def queue(self) -> str | None:
         """Return the queue its jobs wait in, None where a fragment names none."""
         if isinstance(self.row, SkuPreset):
-            return self.filled(self.row.queue)
+            return str(self.filled(self.row.queue))
         return self.row.agents.get("queue") if isinstance(self.row.agents, dict) else None
 
     @property
     def image(self) -> str | None:
-        return self.filled(self.row.image)
+        return None if self.row.image is None else str(self.filled(self.row.image))
 
     @property
     def platform(self) -> str | None:
         return self.row.platform if isinstance(self.row, SkuPreset) else None
 
-    def filled(self, text: str | None) -> str | None:
-        """Return *text* with `{cards}` replaced."""
-        return text.replace("{cards}", str(self.cards)) if text and isinstance(self.row, SkuPreset) else text
+    def filled(self, value: Any) -> Any:
+        """Return *value* with `{cards}` replaced in every text of it; a literal fragment's texts stay as they are."""
+        if isinstance(self.row, Fragment):
+            return value
+        if isinstance(value, str):
+            return _PLACEHOLDER.sub(str(self.cards), value)
+        if isinstance(value, Mapping):
+            return {self.filled(key): self.filled(item) for key, item in value.items()}
+        return [self.filled(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

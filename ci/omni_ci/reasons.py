@@ -12,6 +12,9 @@ from omni_ci.invocations import Invocations, invocations
 from omni_ci.model import Step
 from omni_ci.patterns import literal_prefix, matching
 from omni_ci.registry import is_key
+from omni_ci.watching import PathIndex
+
+_WILD = re.compile(r"[*?\[]")
 
 
 def diff_unknown(_case: Case, facts: Facts) -> Reason | None:
@@ -85,7 +88,9 @@ def own_tests(case: Case, facts: Facts) -> Reason | None:
             f"{case.place}: its shell cannot be read ({runs.problem}); test paths are a guess"
         )
     paths = list(_test_paths(runs, facts))
-    if runs.runs_pytest and not paths:
+    if unknown := [word for word in runs.words if word.startswith("$")]:
+        facts.notices.append(f"{case.place}: what {', '.join(unknown)} holds is not known; it may name tests")
+    elif runs.runs_pytest and not paths:
         facts.notices.append(f"{case.place}: pytest gets no path, so that its own test files are not known")
     return next((reason for path in paths if (reason := _changed_test(path, facts))), None)
 
@@ -126,24 +131,29 @@ def _test_paths(runs: Invocations, facts: Facts) -> Iterator[str]:
     for word in runs.words:
         if word.startswith((".", "/", "$")):
             continue
-        if "/" in word or word.endswith(".py") or facts.head.holds(word):
+        if "/" in word or word.endswith(".py") or _WILD.search(word) or facts.head.holds(word):
             yield word
 
 
 def _changed_test(path: str, facts: Facts) -> Reason | None:
-    if re.search(r"[*?\[]", path):
-        pattern = re.sub(r"\[[^\]]*\]", "?", path)
-        hits = matching(facts.code.under(literal_prefix(pattern)), [pattern])
-        hit = hits[0] if hits else None
-    else:
-        hit = facts.code.first_under(path)
-    if hit:
+    if hit := _first_at(path, facts.code):
         place = "its own test file" if hit == path else f"under its test path {path}"
         return Reason(Rule.TEST, f"{hit} changed, {place}")
+    if (module := facts.links.submodule_of(path)) and module in facts.changed:
+        return Reason(Rule.TEST, f"{module} changed, the submodule that holds {path}")
     for conftest in _conftests(path):
-        if conftest in facts.changed:
-            return Reason(Rule.TEST, f"{conftest} changed, a conftest of {path}")
+        if hit := _first_at(conftest, facts.changed):
+            return Reason(Rule.TEST, f"{hit} changed, a conftest of {path}")
     return None
+
+
+def _first_at(path: str, index: PathIndex) -> str | None:
+    """Return the first path of *index* that *path*, which may hold wildcards, names: a file, or one in a folder."""
+    if not _WILD.search(path):
+        return index.first_under(path)
+    pattern = re.sub(r"\[[^\]]*\]", "?", path)
+    hits = matching(index.under(literal_prefix(pattern)), [pattern, f"{pattern}/**"])
+    return hits[0] if hits else None
 
 
 def _conftests(path: str) -> Iterator[str]:

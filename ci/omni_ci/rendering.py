@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omni_ci.document import Where
 from omni_ci.model import UPLOADER_ONLY, Group, Leaf, PipelineFile, PlainStep
 from omni_ci.pods import Pods
-from omni_ci.presets import GUARDS, Preset, Presets
+from omni_ci.presets import Preset, Presets
 from omni_ci.sdk import through_sdk
-from omni_ci.step_checks import depends_on
+from omni_ci.variables import GUARDS
+from omni_ci.waiting import Running, Waiting
 from omni_hardware.errors import InputError
 
 # A step knows whether it is flaky, a preset only knows its machines: what the step says about these wins.
@@ -42,25 +43,37 @@ class Rendered:
         return not self.document["steps"]
 
 
-def render(pipeline: PipelineFile, equipment: Equipment, *, runs: Container[str] | None = None) -> Rendered:
+def render(
+    pipeline: PipelineFile,
+    equipment: Equipment,
+    *,
+    runs: Container[str] | None = None,
+    beside: Iterable[Running] = (),
+) -> Rendered:
     """Return the document with the steps of *pipeline* whose ident is in *runs* (None: all).
 
+    *beside* are other pipelines of the build, for what a step waits for in them.
     A group left without steps goes, with a notice; where only gates (`wait`, `block`) are left nothing is. Raises
-    InputError for an unknown preset and for values Buildkite's classes refuse, DroppedKeyError for a lost key.
+    InputError for an unknown preset, for a step without a key that another one would have to wait for, and for
+    values Buildkite's classes refuse, DroppedKeyError for a lost key.
     """
-    composed = compose(pipeline, equipment, runs=runs)
+    composed = compose(pipeline, equipment, runs=runs, beside=beside)
     return replace(composed, document=through_sdk(composed.document, composed.origins))
 
 
-def compose(pipeline: PipelineFile, equipment: Equipment, *, runs: Container[str] | None = None) -> Rendered:
+def compose(
+    pipeline: PipelineFile,
+    equipment: Equipment,
+    *,
+    runs: Container[str] | None = None,
+    beside: Iterable[Running] = (),
+) -> Rendered:
     """Return what `render` does, before the typed classes have seen it. Raises InputError."""
-    draft = _Draft(equipment=equipment, file=pipeline.name)
+    _refuse_guards(pipeline)
+    draft = _Draft(equipment=equipment, file=pipeline.name, waiting=Waiting([(pipeline, runs), *beside]))
     leaves = [leaf for _, leaf in pipeline.leaves() if runs is None or leaf.ident in runs]
     if any(not (isinstance(leaf, PlainStep) and leaf.is_gate) for leaf in leaves):
         draft.kept = frozenset(leaf.ident for leaf in leaves)
-        draft.gone = frozenset(leaf.key for _, leaf in pipeline.leaves() if leaf.key) - {
-            leaf.key for leaf in leaves
-        }
         for item in pipeline.steps:
             draft.add(item)
     return Rendered(
@@ -110,12 +123,12 @@ def place(where: Where) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """The document as meant, growing step by step; *gone* are keys of steps that do not run."""
+    """The document as meant, growing step by step."""
 
     equipment: Equipment
     file: str
+    waiting: Waiting
     kept: Container[str] = frozenset()
-    gone: Container[str] = frozenset()
     steps: list[Any] = field(default_factory=list)
     origins: dict[tuple[int, ...], str] = field(default_factory=dict)
     used: dict[tuple[int, ...], str] = field(default_factory=dict)
@@ -135,7 +148,7 @@ class _Draft:
             return
         self.origins[path] = place(item.where)
         steps = [self._leaf(leaf, (*path, index)) for index, leaf in enumerate(children)]
-        own = self._without_gone(own_of(item), self.origins[path], repr(item.group))
+        own = self._waits(own_of(item), item, self.origins[path], repr(item.group))
         self.steps.append({**own, "steps": steps})
 
     def _leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Any:
@@ -144,21 +157,35 @@ class _Draft:
         if not isinstance(leaf, PlainStep) and leaf.mirror_hardwares is not None:
             self.used[path] = leaf.mirror_hardwares
         step = equipped(leaf, self.equipment)
-        return self._without_gone(step, self.origins[path], repr(leaf.label or leaf.ident))
+        return self._waits(step, leaf, self.origins[path], repr(leaf.label or leaf.ident))
 
-    def _without_gone(self, step: Any, where: str, title: str) -> Any:
-        """Buildkite refuses to wait for a step that is not uploaded; one that has nothing to do is not waited for."""
-        gone = [key for key in depends_on(step) if key in self.gone]
-        if not gone:
+    def _waits(self, step: Any, part: Group | Leaf, where: str, title: str) -> Any:
+        """Return *step* waiting for what is uploaded, and say what became of the rest. Raises InputError."""
+        left = self.waiting.left(part)
+        if left.unnamed:
+            lost = ", ".join(map(repr, left.unnamed))
+            raise InputError(
+                f"{where}: {title} waits for {lost} through a step that does not run, and it has no key to wait "
+                "for; give it one"
+            )
+        if not left.is_changed:
             return step
-        self.notices.append(f"{where}: {title} does not wait for {', '.join(gone)}, which does not run")
-        entries = step["depends_on"] if isinstance(step["depends_on"], list) else [step["depends_on"]]
-        left = [entry for entry in entries if not set(depends_on({"depends_on": entry})) & set(gone)]
-        return {
-            key: left if key == "depends_on" else value
-            for key, value in step.items()
-            if key != "depends_on" or left
-        }
+        waits = f"waits for {', '.join(left.inherited)}" if left.inherited else ""
+        does_not = f"does not wait for {', '.join(left.gone)}, which does not run" if left.gone else ""
+        self.notices.append(f"{where}: {title} {'; it '.join(filter(None, (does_not, waits)))}")
+        if not left.entries:
+            return {key: value for key, value in step.items() if key != "depends_on"}
+        return {key: left.entries if key == "depends_on" else value for key, value in step.items()}
+
+
+def _refuse_guards(pipeline: PipelineFile) -> None:
+    """A file's environment reaches every job, so that it would contradict what a preset counts."""
+    presets = [leaf.mirror_hardwares for _, leaf in pipeline.leaves() if not isinstance(leaf, PlainStep)]
+    for name in GUARDS:
+        if name in (pipeline.env or {}) and any(presets):
+            raise InputError(
+                f"{pipeline.name}: `env: {name}` is set by the presets for every job; take it out"
+            )
 
 
 def _refuse(preset: Preset, platform: str | None, env: Mapping[str, Any], at: str) -> None:

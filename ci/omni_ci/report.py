@@ -68,9 +68,20 @@ def annotation(selection: Selection, *, title: str) -> str:
     )
 
 
+def write_document(text: str) -> None:
+    """Write a document for a program to standard output: UTF-8 whatever the locale, no byte lost.
+
+    What is no text (a path's odd bytes) is written as an escape.
+    """
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
 def say(message: str) -> None:
     """Write a line for people to standard error."""
-    print(strip_controls(message), file=sys.stderr)
+    if sys.stderr is not None:  # closed: print would take standard output instead
+        print(strip_controls(message), file=sys.stderr)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -13,7 +13,8 @@ from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from omni_ci.findings import Finding, Placed
-from omni_ci.pod_checks import Pod, pods_of
+from omni_ci.model import BARE_WORDS
+from omni_ci.pod_checks import Pod, pods_of, wrong_shapes
 from omni_hardware.errors import did_you_mean
 
 # Judged alone, a step gets a message about itself; judged as one of the schema's alternatives it gets all of theirs.
@@ -25,7 +26,6 @@ _DEFINITIONS = {
     "input": "inputStep",
     "trigger": "triggerStep",
 }
-_BARE = {"wait", "waiter", "block", "input", "manual"}
 # Tried from new to old: an older kubernetes-validate lacks the newer schemas.
 _KUBERNETES = ("1.34", "1.33", "1.32", "1.31", "1.30")
 
@@ -42,9 +42,9 @@ def check_schema(document: Mapping[str, Any], steps: list[Placed]) -> Iterator[F
         yield Finding(code="SCHEMA", where="pipeline", message=_said(error))
     for placed in steps:
         if isinstance(placed.step, str):
-            if placed.step not in _BARE:
+            if placed.step not in BARE_WORDS:
                 yield placed.finding(
-                    "SCHEMA", f"{placed.step!r} is no step; bare words are {', '.join(sorted(_BARE))}"
+                    "SCHEMA", f"{placed.step!r} is no step; bare words are {', '.join(sorted(BARE_WORDS))}"
                 )
             continue
         definition = next((_DEFINITIONS[key] for key in _DEFINITIONS if key in placed.step), "commandStep")
@@ -73,6 +73,8 @@ def kubernetes_is_checked() -> bool:
 
 
 def _pod_problem(pod: Pod) -> str | None:
+    if any(wrong_shapes(pod)):
+        return None  # S11 says so
     import kubernetes_validate
 
     containers = [

@@ -42,9 +42,13 @@ def through_sdk(meant: Mapping[str, Any], origins: Origins) -> dict[str, Any]:
     """
     # 1,000 models, 210 ms: imported where a pipeline is rendered, never to plan one
     from buildkite_sdk import Pipeline
+    from pydantic import ValidationError
 
     steps = [_typed(step, (index,), origins) for index, step in enumerate(meant["steps"])]
-    pipeline = Pipeline(**{**meant, "steps": steps})
+    try:
+        pipeline = Pipeline(**{**meant, "steps": steps})
+    except ValidationError as error:
+        raise InputError(f"{_file_of(origins)}: {_refused(error)}") from None
     given: dict[str, Any] = pipeline.model_dump(by_alias=True, exclude_unset=True, mode="json")
     lost = next(_differences(meant, given, ()), None)
     if lost is not None:
@@ -123,6 +127,10 @@ def _value_at(path: Path, value: Any) -> Any:
         except (KeyError, IndexError, TypeError):
             return _MISSING
     return value
+
+
+def _file_of(origins: Origins) -> str:
+    return next(iter(origins.values()), "pipeline").partition(":")[0]
 
 
 def _title(step: Any) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 
 from omni_ci.changes import ChangeSet
 from omni_ci.facts import Case, ConfigKind, DefinitionChange, Facts, Reason, Rule
+from omni_ci.gates import judge_gates
 from omni_ci.model import Leaf, PipelineFile, PlainStep, Step, step_id
 from omni_ci.policy import Policy
 from omni_ci.reasons import RULES
 from omni_ci.registry import NO_REGISTRY, Registry, check_keys
+from omni_ci.watching import NO_LINKS, Links
 
 __all__ = [
     "ConfigKind",
@@ -110,6 +112,7 @@ def judge(
     definitions: Mapping[str, DefinitionChange] | None = None,
     configs: Mapping[str, ConfigKind] | None = None,
     labels: Iterable[str] = (),
+    links: Links = NO_LINKS,
     mode: Mode = Mode.DIFF,
     config_from: str = "head",
 ) -> Selection:
@@ -118,6 +121,7 @@ def judge(
     *tree* holds the paths at the head (None: not known, so that vanished paths cannot be told). *definitions*
     maps `file#ident` to steps whose rendered form differs from the base's. *configs* maps the presets,
     template, registry and policy files in use to what they are: listed by hand, they select what they render.
+    *links* says which paths of the tree have further names.
     Raises LoadError naming every unknown registry key.
     """
     facts = Facts(
@@ -128,6 +132,7 @@ def judge(
         definitions=definitions or {},
         configs=configs or {},
         labels=tuple(dict.fromkeys(labels)),
+        links=links,
     )
     check_keys(tuple(pipelines), registry, facts.is_path)
     verdicts = [verdict for pipeline in pipelines for verdict in _judge_file(pipeline, facts, mode)]
@@ -143,12 +148,16 @@ def judge(
 
 
 def _judge_file(pipeline: PipelineFile, facts: Facts, mode: Mode) -> Iterator[Verdict]:
-    """Yield the verdicts in file order; a gate runs where a step of its file does."""
+    """Yield the verdicts in file order; a gate goes along with the steps around it."""
     cases = [Case(pipeline.name, group, leaf) for group, leaf in pipeline.leaves()]
     judged = {case.leaf.ident: _judge_step(case, facts, mode) for case in cases if not _is_gate(case.leaf)}
-    anything = any(runs for runs, _ in judged.values())
+    running = frozenset(ident for ident, (runs, _) in judged.items() if runs)
+    for ident, (stays, because) in judge_gates(pipeline, running, _is_gate).items():
+        judged[ident] = (stays, Reason(Rule.DEFAULT, because))
     for case in cases:
-        runs, reason = judged.get(case.leaf.ident) or _gate(anything=anything)
+        runs, reason = judged[case.leaf.ident]
+        if running and not runs and isinstance(case.leaf, PlainStep) and _is_gate(case.leaf):
+            facts.notices.append(f"{case.place} ({case.leaf.kind}) is left out: {reason.because}")
         yield _verdict(case, reason, runs=runs)
 
 
@@ -163,12 +172,6 @@ def _judge_step(case: Case, facts: Facts, mode: Mode) -> tuple[bool, Reason]:
         if reason := rule(case, facts):
             return True, reason
     return False, facts.why_not(case)
-
-
-def _gate(*, anything: bool) -> tuple[bool, Reason]:
-    if anything:
-        return True, Reason(Rule.DEFAULT, "stands between steps that run")
-    return False, Reason(Rule.DEFAULT, "no step of its file runs")
 
 
 def _is_gate(leaf: Leaf) -> bool:

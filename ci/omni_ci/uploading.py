@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from omni_ci.programs import Done, finish
 from omni_hardware.errors import InfrastructureError, strip_controls
 
 AGENT = "buildkite-agent"
@@ -36,8 +37,8 @@ def save(root: Path, name: str, *, pipeline: str | None, selection: str) -> Save
         (root / FOLDER / ".gitignore").write_text("*\n", encoding="utf-8")
         saved.pipeline.unlink(missing_ok=True)
         if pipeline is not None:
-            saved.pipeline.write_text(pipeline, encoding="utf-8")
-        saved.selection.write_text(selection, encoding="utf-8")
+            saved.pipeline.write_text(pipeline, encoding="utf-8", errors="backslashreplace")
+        saved.selection.write_text(selection, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot write the pipeline: {error.strerror}") from error
     return saved
@@ -53,10 +54,10 @@ class Agent:
     def upload(self) -> None:
         """Hand the saved pipeline to Buildkite, which refuses it when it holds a secret."""
         done = self._run(["pipeline", "upload", "--reject-secrets", str(self._saved.pipeline)])
-        if done.returncode != 0:
+        if done.code != 0:
             raise InfrastructureError(
-                f"{AGENT} pipeline upload ended with {done.returncode}; the pipeline is in {self._saved.pipeline}\n"
-                f"{_tail(done.stderr or done.stdout)}"
+                f"{AGENT} pipeline upload ended with {done.code}; the pipeline is in {self._saved.pipeline}\n"
+                f"{_tail(done.err or done.out)}"
             )
 
     def annotate(self, text: str, *, context: str) -> str | None:
@@ -78,11 +79,9 @@ class Agent:
             done = self._run(arguments, text, cwd)
         except InfrastructureError as error:
             return f"{failed}: {str(error).splitlines()[0]}"
-        return None if done.returncode == 0 else f"{failed}: {_tail(done.stderr, 1)}"
+        return None if done.code == 0 else f"{failed}: {_tail(done.err, 1)}"
 
-    def _run(
-        self, arguments: Sequence[str], text: str | None = None, cwd: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def _run(self, arguments: Sequence[str], text: str | None = None, cwd: Path | None = None) -> Done:
         where = f"the pipeline is in {self._saved.pipeline}, the reasons are in {self._saved.selection}"
         program = shutil.which(AGENT, path=self._environ.get("PATH"))
         if program is None:
@@ -91,17 +90,8 @@ class Agent:
                 "Run this inside a Buildkite job, or use `omni-ci generate` to see the pipeline."
             )
         try:
-            return subprocess.run(
-                [program, *arguments],
-                input=text,
-                stdin=subprocess.DEVNULL if text is None else None,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                cwd=cwd,
-                env=dict(self._environ),
-                timeout=_SECONDS,
-                check=False,
+            return finish(
+                [program, *arguments], seconds=_SECONDS, environ=self._environ, cwd=cwd, text=text or ""
             )
         except subprocess.TimeoutExpired:
             raise InfrastructureError(
@@ -111,5 +101,5 @@ class Agent:
             raise InfrastructureError(f"{program} cannot be run: {error.strerror}; {where}") from error
 
 
-def _tail(text: str, lines: int = _SHOWN_LINES) -> str:
-    return "\n".join(strip_controls(text).strip().splitlines()[-lines:])
+def _tail(said: bytes, lines: int = _SHOWN_LINES) -> str:
+    return "\n".join(strip_controls(said.decode(errors="replace")).strip().splitlines()[-lines:])

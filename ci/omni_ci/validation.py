@@ -32,7 +32,7 @@ def validate(
         *check_schema(document, steps),
         *check_steps(Document(steps=steps, known_keys=frozenset(known_keys))),
         *_pods(steps, presets or {}),
-        *(_policy(steps, policy) if policy else ()),
+        *(_policy(document, steps, policy) if policy else ()),
         *check_kubernetes(steps),
     ]
     return tuple(sorted(dict.fromkeys(found), key=lambda finding: finding.level is Level.NOTICE))
@@ -53,7 +53,12 @@ def _pods(steps: list[Placed], presets: Mapping[tuple[int, ...], str]) -> Iterat
                 yield one.finding(code, message)
 
 
-def _policy(steps: list[Placed], policy: Policy) -> Iterator[Finding]:
+def _policy(document: Mapping[str, Any], steps: list[Placed], policy: Policy) -> Iterator[Finding]:
+    # agents, image and env stand for every step where a file gives them
+    top = {key: document[key] for key in ("agents", "image") if key in document}
+    yield from (
+        Finding(code="POLICY", where="pipeline", message=message) for message in check_policy(top, policy)
+    )
     for one in steps:
         if isinstance(one.step, dict):
             yield from (one.finding("POLICY", message) for message in check_policy(one.step, policy))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_NESTED_LINKS = 2
 
 
 class PathIndex:
@@ -52,6 +55,38 @@ class PathIndex:
             return 0, len(self._sorted)
         # "/" is followed by "0": the paths of a folder are the ones between them.
         return bisect_left(self._sorted, f"{folder}/"), bisect_left(self._sorted, f"{folder}0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """The symbolic links of a tree by what they lead to, and its submodules; all paths from the root, without `/`."""
+
+    targets: Mapping[str, str] = field(default_factory=dict)
+    submodules: frozenset[str] = frozenset()
+
+    def names(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield *paths*, and the further names they have through a link; through a link inside a link as well."""
+        found = list(paths)
+        yield from found
+        if not self.targets:
+            return
+        for _ in range(_NESTED_LINKS):
+            index = PathIndex(found)
+            found = [
+                link + path[len(target) :]
+                for link, target in self.targets.items()
+                for path in ([target] if target in index else []) + index.under(f"{target}/")
+            ]
+            yield from found
+
+    def submodule_of(self, path: str) -> str | None:
+        """Return the submodule *path* lies in: its files are in no tree of ours, its commit is."""
+        parts = path.rstrip("/").split("/")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return next((folder for folder in above if folder in self.submodules), None)
+
+
+NO_LINKS = Links()
 
 
 def _covers(prefix: str, path: str) -> bool:

@@ -252,9 +252,21 @@ def test_listed_paths_are_read_from_the_folder_one_stands_in(repo: Path) -> None
     assert listed.is_listed
     assert listed_changes(["pkg", str(repo / "a.py")], repo).files == ("a.py", "pkg/b.py")
     assert ".git" not in str(listed_changes(["."], repo).files)
+    with pytest.raises(InputError, match="'' is empty"):
+        listed_changes([""], repo)
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", ""])
+def test_a_listed_link_counts_as_git_has_it(repo: Path) -> None:
+    (repo / "pkg/nowhere").symlink_to("missing")
+    (repo / "pkg/folder").symlink_to("../docs")
+    (repo / "docs").mkdir()
+    (repo / "docs/a.md").write_text("1")
+    assert listed_changes(["pkg"], repo).files == ("pkg/b.py", "pkg/folder", "pkg/nowhere")
+    assert listed_changes(["pkg/folder/a.md"], repo).files == ("docs/a.md",)
+    assert listed_changes(["pkg/nowhere"], repo).notices == ()
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd"])
 def test_listed_paths_outside_the_repository_are_refused(repo: Path, path: str) -> None:
     with pytest.raises(InputError, match="is outside the repository"):
         listed_changes([path], repo)
@@ -267,3 +279,66 @@ def test_unknown_changes_cannot_exist_without_a_reason() -> None:
         ChangeSet(known=True, reason="x")
     with pytest.raises(ValueError, match="list no files"):
         ChangeSet(known=False, reason="x", files=("a",))
+
+
+def test_the_remotes_main_branch_is_preferred_over_a_stale_local_one(repo: Path) -> None:
+    checkout = clone(repo, "checkout")
+    commit(repo, theirs_py="1")
+    git(checkout, "fetch", "-q")
+    git(checkout, "checkout", "-q", "-b", "mine", "origin/main")
+    commit(checkout, mine_py="1")
+    changes = changed_files(checkout)
+    assert changes.files == ("mine.py",)
+    assert changes.basis == "since the merge base with origin/main"
+
+
+def test_the_working_tree_is_what_is_there_now(repo: Path) -> None:
+    (repo / ".gitignore").write_text("*.log\n")
+    (repo / "new.py").write_text("1")
+    (repo / "x.log").write_text("1")
+    (repo / "a.py").unlink()
+    assert tree_files(repo) == {".gitignore", "new.py", "pkg/b.py"}
+
+
+GIT = """#!/bin/sh
+echo "$GIT_TERMINAL_PROMPT $*" >> {log}
+{then}
+"""
+
+
+def a_git(folder: Path, monkeypatch: pytest.MonkeyPatch, then: str) -> Path:
+    """Put a git of our own first on PATH; return the file it logs its calls in."""
+    log = folder / "calls"
+    bin_ = folder / "bin"
+    bin_.mkdir()
+    (bin_ / "git").write_text(GIT.format(log=log, then=then))
+    (bin_ / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:/usr/bin:/bin")
+    return log
+
+
+def test_git_never_asks_for_a_password_and_takes_no_name_for_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = a_git(tmp_path, monkeypatch, "exit 0")
+    repository = Repository(tmp_path)
+    repository.refresh("--upload-pack=evil")
+    repository.commit("--git-dir=evil")
+    fetch, parse = log.read_text().splitlines()
+    assert fetch.startswith("0 -C ")
+    assert "fetch --quiet --no-tags --end-of-options origin " in fetch
+    assert "rev-parse --verify --quiet --end-of-options --git-dir=evil" in parse
+
+
+def test_a_git_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_git(tmp_path, monkeypatch, "exec sleep 60")
+    monkeypatch.setattr("omni_ci.git._SECONDS", 0.3)
+    assert Repository(tmp_path).refresh("main") == "git fetch did not finish within 0.3 s"
+
+
+def test_a_child_that_git_leaves_behind_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_git(tmp_path, monkeypatch, "sleep 5 &")
+    monkeypatch.setattr("omni_ci.git._SECONDS", 2)
+    assert Repository(tmp_path).refresh("main") is None

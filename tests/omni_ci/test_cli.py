@@ -45,6 +45,11 @@ def test_help_lists_every_command_and_imports_none():
         (["cov", "splt"], "no command 'splt' (did you mean 'split'?)"),
         (["xyzzy"], "no command 'xyzzy' (known: cov, "),
         (["cov", "split", "--model-id"], "--model-id requires an argument"),
+        (
+            ["cov", "split", "--model-id", "z", "extra"],
+            "unexpected argument 'extra'\nArguments for the child",
+        ),
+        (["generate", "a.yml", "b.yml"], "unexpected argument 'b.yml'\nSee `omni-ci --help`"),
     ],
 )
 def test_a_mistake_is_one_message_with_exit_code_two(tokens, text, capsys):
@@ -54,6 +59,18 @@ def test_a_mistake_is_one_message_with_exit_code_two(tokens, text, capsys):
     shown = capsys.readouterr()
     assert text in shown.err
     assert shown.out == ""
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_commands_help_names_only_flags_of_ours_and_loses_no_character(name, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*name.split(), "--help"])
+    assert caught.value.code == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--empty-" not in shown
+    assert "--no-" not in shown
+    assert name != "plan" or ".buildkite/*/test-*.yml" in shown
+    assert name != "cov split" or "coverage-<model id>-<mode>-<step>.xml.gz" in shown
 
 
 @pytest.mark.parametrize("error", [InputError, CheckError, InfrastructureError])

@@ -64,3 +64,9 @@ def test_any_text_passes_or_is_refused_in_words(text: str) -> None:
     except ConditionError as error:
         refused = str(error)
     assert refused is None or repr(text) in refused
+
+
+def test_parentheses_without_end_are_one_message() -> None:
+    with pytest.raises(ConditionError, match="parentheses are more than 50 deep"):
+        check_condition("(" * 3000 + "true")
+    check_condition("(" * 50 + "true" + ")" * 50)

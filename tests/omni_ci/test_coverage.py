@@ -1,16 +1,29 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.coverage import Counts, Half, Mode, Outcome, judge, judge_half, plan_split
+from omni_ci.coverage import (
+    Counts,
+    Half,
+    Mode,
+    Outcome,
+    Verdict,
+    is_measurement,
+    judge,
+    judge_half,
+    plan_split,
+)
+from omni_ci.coverage_report import Lines, Report
 from omni_ci.errors import GuardError
 from omni_hardware.errors import InputError
 
 RAN = Counts(executed=3, skipped=1)
+FAILED = Counts(executed=3, skipped=1, failed=1)
 
 
 def plan(environ=None, **changes):
@@ -61,6 +74,8 @@ def test_a_single_mode_runs_alone_but_stale_reports_of_both_are_named():
         ({"model_id": "Z-Image"}, "did you mean 'z_image'?"),
         ({"model_id": ""}, "only a-z, 0-9 and _"),
         ({"model_id": "../x"}, "did you mean 'x'?"),
+        ({"online": [""]}, "--online '': names no file or folder"),
+        ({"offline": ["tests/a.py", "::test_x"]}, "--offline '::test_x': names no file or folder"),
         ({"offline": [], "online": []}, "at least one --offline PATH or --online PATH"),
     ],
 )
@@ -89,7 +104,8 @@ def test_an_environment_that_would_lose_a_report_is_a_guard(environ, text):
     ("half", "code", "because"),
     [
         (outcome(0), 0, "passed"),
-        (outcome(1), 1, "tests failed"),
+        (outcome(1, counts=FAILED), 1, "tests failed"),
+        (outcome(1, counts=None), 1, "tests failed"),
         (outcome(4, counts=None), 4, "pytest refused its arguments"),
         (outcome(5, counts=Counts(executed=0, skipped=0)), 5, "no test was selected"),
         (outcome(0, counts=Counts(executed=0, skipped=2)), 5, "no test was executed (2 skipped)"),
@@ -103,6 +119,26 @@ def test_an_environment_that_would_lose_a_report_is_a_guard(environ, text):
 def test_a_half_keeps_its_own_exit_code(half, code, because):
     verdict = judge_half(half)
     assert (verdict.code, verdict.because) == (code, because)
+
+
+def test_an_exit_code_of_one_without_a_failed_test_is_told_apart():
+    verdict = judge_half(outcome(1))
+    assert verdict.code == 1
+    assert verdict.because.startswith("no test failed, but pytest exited 1")
+
+
+def test_a_verdict_without_a_reason_cannot_be_made():
+    with pytest.raises(ValueError, match="exit code 0 needs a reason"):
+        Verdict(code=0, because=" ")
+
+
+@pytest.mark.parametrize(
+    ("executed", "covered", "counts"), [(1, 1, True), (0, 1, False), (1, 0, False), (None, 1, False)]
+)
+def test_a_report_measures_something_when_a_test_ran_and_covered_lines(executed, covered, counts):
+    ran = None if executed is None else Counts(executed=executed, skipped=3)
+    report = Report(total=Lines(covered=covered, valid=9), packages={}, fingerprint="")
+    assert is_measurement(replace(outcome(0, counts=ran), report=report)) is counts
 
 
 NOTHING = Counts(executed=0, skipped=0)

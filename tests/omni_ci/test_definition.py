@@ -57,6 +57,17 @@ def test_what_alters_the_rendered_step_selects_it_and_only_it(
     assert found["docs"][0] is False
 
 
+@pytest.mark.parametrize(
+    ("line", "because"),
+    [("env: {A: b}\n", "(pipeline env)"), ("agents: {queue: q}\n", "(pipeline agents)")],
+)
+def test_what_a_file_says_for_all_of_its_steps_selects_all_of_them(
+    scratch: Any, line: str, because: str
+) -> None:
+    scratch.commit({PIPELINE: line + (scratch.root / PIPELINE).read_text(encoding="utf-8")})
+    assert set(verdicts(scratch).values()) == {(True, "self", f"its definition changed {because}")}
+
+
 def test_a_preset_nobody_uses_selects_nothing(scratch: Any) -> None:
     scratch.edit(PRESETS, "cards: [1, 2, 4]", "cards: [1, 2, 3, 4]")
     scratch.commit()
@@ -82,7 +93,8 @@ def test_a_registry_that_opens_to_other_paths_selects_its_steps(scratch: Any) ->
 
 
 def test_a_template_of_the_repositorys_own_selects_what_it_renders(scratch: Any) -> None:
-    template = "agents: {queue: {{ queue | tojson }}}\nplugins: []\n"
+    used = "{% set used = (cpu, memory, shm) %}"
+    template = used + "agents: {queue: {{ queue | tojson }}}\nplugins: []\n"
     scratch.commit({".buildkite/templates/k8s-spec.yml.j2": template})
     assert verdicts(scratch)["engine"] == (True, "self", "its definition changed (plugins, retry)")
     scratch.commit({".buildkite/templates/k8s-spec.yml.j2": template.replace("[]", "[p#v1]")})

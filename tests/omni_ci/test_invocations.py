@@ -33,6 +33,20 @@ from omni_ci.invocations import invocations
         ("cd /app/omni && pytest tests/a.py", ["tests/a.py"]),
         ("pytest tests/*.py 'tests/b/*.py'", ["tests/*.py", "tests/b/*.py"]),
         ("pytest $$EXTRA tests/a.py", ["$EXTRA", "tests/a.py"]),
+        ("cd pkg; pytest $EXTRA", ["$EXTRA"]),
+        ("pytest tests/$A/${B}_test.py", ["tests/**/**_test.py"]),
+        (
+            "pytest tests/{foo,bar}/ x/{a,b{c,d}}.py",
+            ["tests/foo", "tests/bar", "x/a.py", "x/bc.py", "x/bd.py"],
+        ),
+        ("pytest tests/{1..4}/a.py", ["tests/*/a.py"]),
+        ("cd tests/foo && pytest -v -m x", ["tests/foo"]),
+        ("cd tests && cd foo/.. && pytest", ["tests"]),
+        ("cd $HOME && pytest -v", []),
+        ("python tests/foo/test_x.py", ["tests/foo/test_x.py"]),
+        ("python3.12 -u -m torch.distributed.run --nproc_per_node 2 tests/run.py a.py", ["tests/run.py"]),
+        ("torchrun --nproc_per_node=2 tests/foo/test_x.py", ["tests/foo/test_x.py"]),
+        ("python scripts/build.py tests", []),
         ("echo tests/a.py", []),
         ("cp tests/a.py tests/b.py; echo pytest", []),
     ],
@@ -84,3 +98,8 @@ def test_pytest_without_a_path() -> None:
 @given(st.text(alphabet="pytest \n'\"\\$#&|;()<>/.*[-", max_size=60))
 def test_any_shell_is_read_without_an_error(text: str) -> None:
     invocations((f"{text} pytest", text))
+
+
+def test_braces_are_opened_only_so_far() -> None:
+    word = "{a,b}" * 20
+    assert 64 <= len(invocations((f"pytest {word}",)).words) <= 70

@@ -295,3 +295,30 @@ def test_unknown_keys_anywhere_are_each_reported_at_their_line(planted: list[tup
     for line, (number, name) in zip(found, expected, strict=True):
         assert line.startswith(f"p.yml:{number}:")
         assert name in line
+
+
+def test_a_bare_word_buildkite_has_no_step_for_is_refused() -> None:
+    with pytest.raises(LoadError, match=r"steps\[0\] is not a step"):
+        load_pipeline("steps: [manual]", name="a.yml")
+    for word in ("wait", "waiter", "block", "input"):
+        assert load_pipeline(f"steps: [{word}]", name="a.yml").steps
+
+
+def test_numbers_keep_their_text_through_a_merge() -> None:
+    text = "x-a: &x {A: 1.10, B: 010, C: 2.0}\nsteps: [{command: x, env: {<<: *x, C: word}}]\n"
+    (step,) = load_pipeline(text, name="a.yml").steps
+    assert step.env == {"A": "1.10", "B": "010", "C": "word"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("steps: [{group: '', steps: [{command: a}]}]", "steps[0].group is empty; give it a title"),
+        ("steps: [{command: a, agents: {queue: ''}}]", "steps[0].agents: queue is empty"),
+        ("steps: [{command: a, agents: ['queue= ']}]", "steps[0].agents: queue is empty"),
+        ("{agents: {queue: ''}, steps: [{command: a}]}", "agents: queue is empty"),
+    ],
+)
+def test_what_asks_for_nothing_is_refused(text: str, problem: str) -> None:
+    (found,) = problems(text)
+    assert problem in found

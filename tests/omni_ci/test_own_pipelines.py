@@ -16,6 +16,7 @@ from omni_ci.emitting import to_yaml
 from omni_ci.findings import placed
 from omni_ci.generating import generate_one
 from omni_ci.invocations import invocations
+from omni_ci.model import Step
 from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
 from omni_ci.pod_checks import pods_of
 from omni_ci.selection import Mode
@@ -60,7 +61,10 @@ def test_a_changed_document_selects_nothing(path: str) -> None:
     ("path", "steps"),
     [
         ("tests/e2e/online_serving/test_z_image.py", {*PILOTS, "amd-e2e-z-image", "cuda-e2e-z-image"}),
-        ("tests/omni_hardware/test_errors.py", {"amd-torch-free", "cuda-torch-free"}),
+        (
+            "tests/omni_hardware/test_errors.py",
+            {"amd-torch-free", "cuda-torch-free", "amd-processes", "cuda-processes"},
+        ),
         ("tests/omni/serving/test_app.py", {"amd-runtime", "cuda-runtime"}),
     ],
 )
@@ -133,6 +137,26 @@ def test_the_pilots_run_where_they_should() -> None:
 
 
 def test_the_presets_need_nothing_this_repository_does_not_say() -> None:
-    made = plan()
-    for preset in made.configuration.presets.by_name.values():
-        assert to_yaml(made.configuration.pods.fragment(preset))
+    for configuration in plan().configurations.values():
+        for preset in configuration.presets.by_name.values():
+            assert to_yaml(configuration.pods.fragment(preset))
+
+
+@pytest.mark.parametrize("platform", ["amd", "cuda"])
+def test_every_test_is_run_by_a_step_processes_one_at_a_time(platform: str) -> None:
+    (pipeline,) = plan(files=(f".buildkite/{platform}/test-ready.yml",)).pipelines
+    steps = [leaf for _, leaf in pipeline.leaves() if isinstance(leaf, Step)]
+    runs = [
+        (command.endswith("-m process"), word, step.parallelism)
+        for step in steps
+        for command in step.commands
+        for word in invocations((command,)).words
+    ]
+    assert {parallel for is_process, _, parallel in runs if is_process} == {None}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = file.relative_to(ROOT).as_posix()
+        if name.startswith("tests/e2e/"):
+            continue  # by name, with the marks of their platform
+        kinds = {is_process for is_process, word, _ in runs if name == word or name.startswith(f"{word}/")}
+        needed = "pytest.mark." + "process"  # in two parts: this file has none
+        assert kinds >= ({True, False} if needed in file.read_text(encoding="utf-8") else {False}), name

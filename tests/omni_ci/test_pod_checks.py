@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from omni_ci.pod_checks import check_pods
+from omni_ci.policy import default_policy
 from omni_ci.validation import validate
 
 SPEC: dict[str, Any] = {
@@ -93,6 +94,53 @@ def test_what_the_schema_lets_pass_is_found(break_it: Any, code: str, message: s
     assert (code, True) in [(found, message in said) for found, said in check_pods(step, preset="mi300_2")], (
         list(check_pods(step, preset="mi300_2"))
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ((), 5, "podSpec must be a mapping, not 5"),
+        (("containers",), 5, "containers must be a list, not 5"),
+        (("containers", 0), 5, "containers[0] must be a mapping, not 5"),
+        (("containers", 0, "resources"), [5], "containers[0].resources must be a mapping"),
+        (("containers", 0, "resources", "limits"), 5, "containers[0].resources.limits must be a mapping"),
+        (("containers", 0, "env"), 5, "containers[0].env must be a list"),
+        (("containers", 0, "env", 0, "name"), [1], "containers[0].env[0].name must be text"),
+        (("containers", 0, "name"), [1], "containers[0].name must be text"),
+        (("containers", 0, "volumeMounts", 0, "name"), {}, "containers[0].volumeMounts[0].name must be text"),
+        (("initContainers",), 5, "initContainers must be a list"),
+        (("volumes",), 5, "volumes must be a list"),
+        (("volumes", 0, "emptyDir"), 5, "volumes[0].emptyDir must be a mapping"),
+        (("volumes", 0, "name"), [1], "volumes[0].name must be text"),
+    ],
+)
+def test_a_wrong_shape_is_a_sentence_at_its_path(where: tuple[Any, ...], value: Any, message: str) -> None:
+    step = {"label": "x", "commands": ["y"], "timeout_in_minutes": 1, **copy.deepcopy(SPEC)}
+    holder = step["plugins"][0]["kubernetes"]
+    path = ("podSpec", *where)
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    found = validate({"steps": [step]}, policy=default_policy())
+    assert any(finding.code == "S11" and message in finding.message for finding in found), found
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "docker#v5"])
+def test_a_plugin_without_a_mapping_is_a_sentence(name: str) -> None:
+    ((code, said),) = check_pods({"plugins": [{name: 5}]}, preset=None)
+    assert (code, "plugin's configuration must be a mapping, not 5" in said) == ("S11", True)
+
+
+def test_a_patch_may_mount_what_the_stack_declares() -> None:
+    step = copy.deepcopy(SPEC)
+    mount_unknown(step)
+    as_patch(step)
+    assert list(check_pods(step, preset="mi300_2")) == []
+
+
+def test_a_queue_in_a_list_counts_too() -> None:
+    step = {**copy.deepcopy(SPEC), "agents": ["queue=amd_mi300_4"]}
+    assert [code for code, _ in check_pods(step, preset=None)] == ["S14"]
 
 
 def test_a_sound_pod_passes() -> None:

@@ -176,6 +176,11 @@ def test_a_value_with_quotes_and_a_template_in_it_stays_a_value() -> None:
         ("agents: [", r"template own\.yml\.j2"),
         ("just words", "gave no mapping"),
         ("{% if %}", r"template own\.yml\.j2"),
+        ("agents: {}\nagents: {}", "key 'agents' is written twice, on lines 1 and 2"),
+        ("agents: &a [*a]", "refers to itself"),
+        ("{% include 'own' %}", "recursion"),
+        ("{{ '{}'.format() }}", "out of range"),
+        ("{{ 1 // 0 }}", "zero"),
     ],
 )
 def test_a_broken_template_names_itself_and_the_preset(template: str, message: str) -> None:
@@ -186,10 +191,71 @@ def test_a_broken_template_names_itself_and_the_preset(template: str, message: s
     assert "'l4_docker_1'" in str(refused.value)
 
 
+def test_a_date_in_a_template_is_text() -> None:
+    loaded = presets(TEXT.replace("template: docker", "template: own"))
+    used = "{% set used = (image, shm, hf_cache) %}"
+    pods = Pods({"own": used + "agents: {day: 2024-01-01}"}, RULES)
+    assert pods.fragment(loaded.find("l4_docker_1", at="here")) == {"agents": {"day": "2024-01-01"}}
+
+
 def test_an_unknown_template_names_the_nearest() -> None:
     loaded = presets(TEXT.replace("template: docker", "template: dokcer"))
     with pytest.raises(InputError, match=r"unknown template 'dokcer' \(did you mean 'docker'\?\)"):
         Pods(package_templates(), RULES).fragment(loaded.find("l4_docker_1", at="here"))
+
+
+def test_the_number_of_cards_is_filled_in_everywhere() -> None:
+    text = TEXT.replace("l4_docker:", "other:").replace(
+        "    node_selector: {pool: l4x4}\n",
+        """    node_selector: {pool: "l4x{cards}"}
+    agents: {resource_class: "npu-{cards}"}
+    env: {FOO: "{cards}", BAR: "${cards}"}
+    job_env: {JOB: "{cards}"}
+    secrets: {S: "token-{cards}/k"}
+    image: "reg/x:${cards}"
+""",
+    )
+    made = fragment("l4_3", text)
+    pod = made["plugins"][0]["kubernetes"]["podSpec"]
+    assert made["agents"]["resource_class"] == "npu-3"
+    assert made["env"] == {"JOB": "3"}
+    assert pod["nodeSelector"] == {"pool": "l4x3"}
+    (container,) = pod["containers"]
+    assert container["image"] == "reg/x:${cards}"
+    env = {
+        entry["name"]: entry.get("value") or entry["valueFrom"]["secretKeyRef"]["name"]
+        for entry in container["env"]
+    }
+    assert (env["FOO"], env["BAR"], env["S"]) == ("3", "${cards}", "token-3")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node_selector: {a: b}",
+        "priority_class: ci",
+        "annotations: {a: b}",
+        "service_account: x",
+        "image_pull_secrets: [x]",
+        "per_card: {cpu: 1}",
+        "per_card: {memory: 1Gi}",
+        "resource: nvidia.com/gpu",
+        "secrets: {T: a/b}",
+    ],
+)
+def test_a_key_the_shape_has_no_use_for_is_refused(line: str) -> None:
+    name = line.partition(":")[0] if "per_card" not in line else line.partition("{")[2].partition(":")[0]
+    text = TEXT.replace("    template: docker\n", f"    template: docker\n    {line}\n")
+    with pytest.raises(
+        InputError, match=rf"template docker has no use for {name}; .*it uses .*hf_cache, image"
+    ):
+        fragment("l4_docker_1", text)
+
+
+def test_a_template_that_builds_on_another_may_use_anything() -> None:
+    loaded = presets(TEXT.replace("template: docker", "template: own"))
+    templates = {**package_templates(), "own": "{% include 'docker' %}"}
+    assert Pods(templates, RULES).fragment(loaded.find("l4_docker_1", at="here"))["agents"]
 
 
 def test_a_copy_is_given_each_time() -> None:

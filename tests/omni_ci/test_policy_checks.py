@@ -59,5 +59,80 @@ def test_what_it_does_not_is_said(step: Any, message: str) -> None:
     assert any(message in said for said in check_policy(step, POLICY)), list(check_policy(step, POLICY))
 
 
+def kubernetes(**config: Any) -> Any:
+    return {"plugins": [{"kubernetes": config}]}
+
+
+DOCKER = {"image": "evil/x"}
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"agents": ["queue=evil"]}, "queue 'evil'"),
+        ({"agents": "queue=evil"}, "queue 'evil'"),
+        ({"agents": {"queue": "evil"}}, "queue 'evil'"),
+        (kubernetes(podSpec={"initContainers": [{"image": "evil/x"}]}), "image 'evil/x'"),
+        (kubernetes(podSpecPatch={"containers": [{"image": "evil/x"}]}), "image 'evil/x'"),
+        (kubernetes(podSpec={"volumes": [{"image": {"reference": "evil/x"}}]}), "image 'evil/x'"),
+        (kubernetes(sidecars=[{"image": "evil/x"}]), "image 'evil/x'"),
+        ({"plugins": {"kubernetes": {"sidecars": [{"image": "evil/x"}]}}}, "image 'evil/x'"),
+        *(
+            ({"plugins": [{name: DOCKER}]}, "image 'evil/x'")
+            for name in (
+                "docker",
+                "docker#v5",
+                "buildkite-plugins/docker#v5",
+                "https://github.com/buildkite-plugins/docker-buildkite-plugin.git#v5",
+                "git@github.com:buildkite-plugins/Docker-buildkite-plugin.git",
+            )
+        ),
+        (gpu_step(path="/mnt/hf-cache/../../etc"), "host path '/mnt/hf-cache/../../etc'"),
+        (gpu_step(path="/mnt/hf-cache/$X"), "host path '/mnt/hf-cache/$X'"),
+        (gpu_step(path="mnt"), "host path 'mnt'"),
+        *(
+            (docker_step(volumes=volumes), f"host path {source!r}")
+            for volumes, source in (
+                (["../../../etc:/x"], "../../../etc"),
+                (["./a/../../etc:/x"], "./a/../../etc"),
+                (["~/.ssh:/y"], "~/.ssh"),
+                (["$HOME:/z"], "$HOME"),
+                (["./$X:/z"], "./$X"),
+                (["/mnt/hf-cache/../x:/z"], "/mnt/hf-cache/../x"),
+                ("/etc:/x", "/etc"),
+            )
+        ),
+    ],
+)
+def test_no_spelling_passes_by_the_lists(step: Any, message: str) -> None:
+    assert any(f"{message} is not allowed" in said for said in check_policy(step, POLICY))
+
+
+def test_a_jobs_own_checkout_and_dockers_volumes_are_no_host_paths() -> None:
+    config = {
+        "environment": ["HF_HOME=/hf"],
+        "volumes": [".:/src", "./a/../b:/b", "cache_1:/x", "/mnt//hf-cache/:/y"],
+    }
+    assert list(check_policy(docker_step(**config), POLICY)) == []
+
+
+def test_a_container_without_a_device_needs_no_variable_and_a_job_may_give_it() -> None:
+    step = gpu_step(env="OTHER")
+    step["plugins"][0]["kubernetes"]["podSpec"]["containers"][0]["resources"] = {"limits": {"cpu": 1}}
+    assert list(check_policy(step, POLICY)) == []
+    assert list(check_policy({**gpu_step(env="OTHER"), "env": {"HF_HOME": "/x"}}, POLICY)) == []
+
+
+@pytest.mark.parametrize("how", ["--model-id z_imag", "--model-id=z_imag", "--model-id 'z_imag'"])
+def test_a_model_that_is_not_listed_is_not_measured(how: str) -> None:
+    policy = load_policy("schema: 1\ncoverage: {model_ids: [z_image]}", name="policy.yml")
+    (said,) = check_policy({"commands": [f"scripts/run_cov_split.sh {how}"]}, policy)
+    assert said.startswith(
+        "--model-id z_imag is not in coverage.model_ids of policy.yml (did you mean 'z_image'"
+    )
+    assert not list(check_policy({"commands": f"omni-ci cov split {how}"}, POLICY))
+    assert not list(check_policy({"command": "omni-ci cov split --model-id z_image"}, policy))
+
+
 def test_the_package_allows_everything() -> None:
     assert list(check_policy(gpu_step(queue="q", image="i", path="/anything/at/all"), default_policy())) == []

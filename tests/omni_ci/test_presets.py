@@ -76,6 +76,12 @@ def test_an_unknown_preset_names_the_place_the_nearest_and_the_file() -> None:
         ({"env": "{T: x}", "secrets": "{T: a/b}"}, "T is under `env:` and under `secrets:`"),
         ({"resource": None}, "template k8s-patch needs `resource:`"),
         ({"template": "docker", "image": None}, "template docker needs `image:`"),
+        ({"agents": '{pool: "p-{card}"}'}, r"unknown placeholder \{card\}"),
+        ({"annotations": '{a: "{n}"}'}, r"unknown placeholder \{n\}"),
+        ({"hf_cache": '{host: "/m/{n}", mount: /m}'}, r"unknown placeholder \{n\}"),
+        ({"node_selector": "{a: on, b: true}"}, "b: true is a bool here; quote"),
+        ({"shm": "1Gi", "per_card": "{shm: 1Gi}"}, "shm is given twice"),
+        ({"secrets": "{HF_TOKEN: a/b/c}"}, "write the secret as `name/key`"),
         ({"qeue": "x"}, r"unknown key \(did you mean 'queue'\?\)"),
         ({"hf_cache": "{host: mnt, mount: /m}"}, "hf_cache.host"),
     ],
@@ -83,6 +89,24 @@ def test_an_unknown_preset_names_the_place_the_nearest_and_the_file() -> None:
 def test_a_bad_block_is_refused_at_its_place(changes: dict[str, str | None], message: str) -> None:
     with pytest.raises(LoadError, match=message):
         load_presets(block(**changes), name="p.yml")
+
+
+def test_numbers_stay_as_they_are_written() -> None:
+    changes = dict.fromkeys(("env", "job_env", "agents"), "{A: 1.10, B: 1e3, C: '1.20', <<: *more}")
+    text = "x-more: &more {D: 1.30, A: 9}\n" + block(
+        **changes, node_selector="{k8s: 1.30}", annotations="{n: 010}"
+    )
+    row = load_presets(text, name="p.yml").by_name["mi300_1"].row
+    for name in changes:
+        assert getattr(row, name) == {"A": "1.10", "B": "1e3", "C": "1.20", "D": "1.30"}
+    assert row.node_selector == {"k8s": "1.30"}  # type: ignore[union-attr]
+    assert row.annotations == {"n": "010"}  # type: ignore[union-attr]
+
+
+def test_braces_that_are_no_placeholder_pass() -> None:
+    text = block(env="""{J: '{"a": {"b": 1}}', B: '${cards}', T: '{{matrix}}', E: '{}', R: 'a{3}'}""")
+    preset = load_presets(text, name="p.yml").by_name["mi300_2"]
+    assert preset.filled(preset.row.env) == preset.row.env  # type: ignore[union-attr]
 
 
 def test_every_problem_is_said_at_once() -> None:

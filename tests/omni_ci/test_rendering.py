@@ -115,6 +115,40 @@ def test_a_step_does_not_wait_for_one_that_does_not_run() -> None:
     )
 
 
+def test_a_step_inherits_what_a_missing_one_waited_for() -> None:
+    text = "steps:\n" + "".join(
+        f"  - {{label: {key}, key: {key}, commands: [x]{waits}}}\n"
+        for key, waits in (("image", ""), ("mid", ", depends_on: image"), ("leaf", ", depends_on: [mid]"))
+    )
+    made = rendered(text, "image", "leaf")
+    assert made.document["steps"][1]["depends_on"] == ["image"]
+    assert made.notices == ("a.yml:4: 'leaf' does not wait for mid, which does not run; it waits for image",)
+
+
+def test_a_step_that_would_start_too_early_stops_the_rendering() -> None:
+    text = """\
+steps:
+  - {label: Bare, commands: [x]}
+  - wait
+  - {label: mid, key: mid, commands: [x]}
+  - {label: other, key: other, commands: [x]}
+  - {label: leaf, key: leaf, commands: [x], depends_on: [mid, other]}
+"""
+    with pytest.raises(
+        InputError, match=r"a\.yml:6: 'leaf' waits for 'Bare' through .* no key .*; give it one"
+    ):
+        rendered(text, "bare", "wait", "other", "leaf")
+    assert not rendered(text).is_empty
+
+
+def test_a_file_may_not_set_what_its_presets_count() -> None:
+    text = PIPELINE.replace('env: {P: "1"}', "env: {VLLM_CI_EXPECTED_GPU_COUNT: 4}")
+    with pytest.raises(InputError, match=r"a\.yml: `env: VLLM_CI_EXPECTED_GPU_COUNT` is set by the presets"):
+        rendered(text)
+    alone = "env: {VLLM_CI_EXPECTED_GPU_COUNT: 4}\nsteps: [{label: x, key: x, commands: [y]}]\n"
+    assert not rendered(alone).is_empty
+
+
 def test_gates_alone_are_no_pipeline() -> None:
     assert rendered(
         "steps:\n  - wait\n  - {block: Go, key: go}\n  - {label: x, key: x, commands: [y]}\n", "go", "wait"

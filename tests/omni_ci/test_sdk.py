@@ -92,6 +92,27 @@ def test_a_class_that_starts_to_change_a_value_is_found(monkeypatch: pytest.Monk
         through_sdk({"steps": [{"label": "x", "commands": ["y"], "timeout_in_minutes": 5}]}, {})
 
 
+@pytest.mark.parametrize(("meant", "given"), [(1, True), (True, 1), (1, 1.0)])
+def test_equal_values_of_another_type_are_a_difference(
+    monkeypatch: pytest.MonkeyPatch, meant: object, given: object
+) -> None:
+    class Meddling(buildkite_sdk.CommandStep):
+        def __init__(self, **fields: object) -> None:
+            super().__init__(**{**fields, "plugins": [{"p#v1": {"on": given}}]})
+
+    monkeypatch.setattr(buildkite_sdk, "CommandStep", Meddling)
+    with pytest.raises(DroppedKeyError, match=r"`plugins\.0\.p#v1\.on` becomes"):
+        through_sdk({"steps": [{"label": "x", "commands": ["y"], "plugins": [{"p#v1": {"on": meant}}]}]}, {})
+
+
+@pytest.mark.parametrize("top", [{"agents": 5}, {"agents": [5]}, {"notify": 5}, {"secrets": 5}])
+def test_a_value_refused_at_the_top_is_one_line_with_its_file(top: dict) -> None:
+    with pytest.raises(InputError) as refused:
+        through_sdk({**top, "steps": ["wait"]}, {(0,): "a.yml"})
+    assert str(refused.value).startswith(f"a.yml: `{next(iter(top))}`: ")
+    assert "\n" not in str(refused.value)
+
+
 def test_a_key_lost_at_the_top_is_named() -> None:
     with pytest.raises(DroppedKeyError, match="pipeline: `agnets` is dropped"):
         through_sdk({"agnets": {}, "steps": ["wait"]}, {})

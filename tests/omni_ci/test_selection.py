@@ -247,6 +247,26 @@ def test_what_cannot_be_read_is_said() -> None:
     assert "step 'One': its shell cannot be read (No closing quotation)" in selection.notices[0]
     bare = judge([one_step("[omni/]", "pytest -m cpu")], compared("README.md"), policy=POLICY, tree=TREE)
     assert "pytest gets no path" in bare.notices[0]
+    more = judge(
+        [one_step("[omni/]", "pytest tests $$MORE")], compared("README.md"), policy=POLICY, tree=TREE
+    )
+    assert "what $MORE holds is not known; it may name tests" in more.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("pytest tests/e*", "tests/e2e/test_a.py"),
+        ("pytest tests/*/test_b.py", "tests/unit/conftest.py"),
+        ("pytest tests/{e2e,other}/", "tests/e2e/test_a.py"),
+        ("cd tests/e2e && pytest -v", "tests/e2e/test_a.py"),
+        ("torchrun tests/e2e/test_a.py", "tests/e2e/test_a.py"),
+        ("pytest tests/$SUITE/test_a.py", "tests/e2e/test_a.py"),
+    ],
+)
+def test_a_test_named_in_another_spelling_runs_its_step(command: str, changed: str) -> None:
+    found = verdict(one_step("[docs/]", command), [changed])
+    assert (found.runs, found.rule) == (True, Rule.TEST)
 
 
 COVERAGE = "scripts/run_cov_split.sh --model-id z --offline tests/e2e/test_a.py -- -m cpu"
@@ -363,7 +383,7 @@ def test_gates_go_with_the_steps_around_them() -> None:
     nothing = judge([load(MIXED)], compared("README.md"), policy=POLICY, tree=TREE)
     assert nothing.running(FILE) == set()
     docs = judge([load(MIXED)], compared("docs/index.md"), policy=POLICY, tree=TREE)
-    assert docs.running(FILE) == {"wait", "ship", "other"}
+    assert docs.running(FILE) == {"ship", "other"}
 
 
 def test_everything_and_end_to_end_need_no_diff() -> None:
@@ -372,7 +392,7 @@ def test_everything_and_end_to_end_need_no_diff() -> None:
 
     assert len(select(Mode.ALL).running(FILE)) == 5
     e2e = select(Mode.E2E)
-    assert e2e.running(FILE) == {"e2e", "wait", "ship"}
+    assert e2e.running(FILE) == {"e2e", "ship"}
     assert {v.because for v in e2e.verdicts if not v.is_gate} == {
         "in a group named 'E2E Test'",
         "not in a group named 'E2E Test'",

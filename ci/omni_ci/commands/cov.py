@@ -11,14 +11,15 @@ from cyclopts import Parameter
 
 from omni_ci.coverage import Outcome, Plan, Verdict, judge, judge_half, plan_split
 from omni_ci.coverage_run import check_environment, check_paths, clear_stale, forwarded_signals, run_halves
+from omni_hardware.errors import InputError
 
 
 def split(
     *,
     model_id: str,
-    offline: Sequence[str] = (),
-    online: Sequence[str] = (),
-    reports: Path = Path(),
+    offline: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    online: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    reports: str = ".",
     forwarded: Annotated[tuple[str, ...], Parameter(parse=False)] = (),
 ) -> int:
     """Run the offline and the online tests of a model, each measured by itself.
@@ -42,15 +43,18 @@ def split(
 
     """
     environ = dict(os.environ)
+    if not reports:
+        raise InputError("--reports '': names no folder")
+    folder = Path(reports)
     plan = plan_split(model_id, offline=offline, online=online, forwarded=forwarded, environ=environ)
     check_paths(plan)
     check_environment(plan, environ=environ)
-    clear_stale(plan, folder=reports)
+    clear_stale(plan, folder=folder)
     with forwarded_signals() as children:
-        halves = run_halves(plan, children, folder=reports.absolute(), environ=environ, say=_say)
+        halves = run_halves(plan, children, folder=folder.absolute(), environ=environ, say=_say)
         outcomes = list(halves)
     verdict = judge(outcomes, interrupted=children.received)
-    _say("\n".join(summary(plan, outcomes, verdict, folder=reports)))
+    _say("\n".join(summary(plan, outcomes, verdict, folder=folder)))
     return verdict.code
 
 

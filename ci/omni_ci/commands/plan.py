@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from omni_ci.commands.selecting import Selecting
-from omni_ci.report import print_table, say
+from omni_ci.report import print_table, say, write_document
 
 
 def plan(
@@ -32,7 +32,7 @@ def plan(
     for notice in made.notices:
         say(f"note: {notice}")
     if output == "json":
-        sys.stdout.write(made.selection.to_json())
+        write_document(made.selection.to_json())
     else:
         print_table(made.selection, sys.stdout)
     return 0

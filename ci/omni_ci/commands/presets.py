@@ -6,14 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from omni_ci.configuration import load_configuration
 from omni_ci.places import Tree
-from omni_ci.planning import named_from_root, pipeline_names, repository_root
+from omni_ci.planning import configurations_of, named_from_root, pipeline_names, repository_root
 from omni_ci.presets import Preset, SkuPreset
 from omni_ci.report import print_columns, say
 from omni_ci.selection import ConfigKind
 from omni_hardware.errors import InputError
-from omni_hardware.project import load_project
+
+# Where there is no pipeline yet, the presets are looked for as one would.
+_NONE_YET = ".buildkite/cuda/test-ready.yml"
 
 
 def presets(*, presets: str | None = None) -> int:
@@ -22,22 +23,26 @@ def presets(*, presets: str | None = None) -> int:
     Parameters
     ----------
     presets
-        The presets file, instead of the one in .buildkite/.
+        The presets file, instead of those that the pipelines find.
 
     """
     here = Path.cwd()
     root = repository_root(here)
     given = {ConfigKind.PRESETS: named_from_root(presets, root=root, here=here)} if presets else {}
-    loaded = load_configuration(Tree(root), pipeline_names(root), vocabulary=load_project(root), given=given)
-    if not loaded.presets.by_name:
-        raise InputError(f"no presets in {loaded.presets.file}; start with `omni-ci init`")
-    for notice in loaded.notices:
+    names = pipeline_names(root) or [_NONE_YET]
+    found = configurations_of(Tree(root), names, given=given).values()
+    loaded = {one.presets.file: one for one in found}
+    files = [file for file, one in loaded.items() if one.presets.by_name]
+    if not files:
+        raise InputError(f"no presets in {next(iter(loaded))}; start with `omni-ci init`")
+    for notice in dict.fromkeys(notice for one in loaded.values() for notice in one.notices):
         say(f"note: {notice}")
-    for preset in loaded.presets.by_name.values():
-        loaded.pods.fragment(preset)  # a template that cannot render is an error here too
-    rows = [_row(preset) for preset in loaded.presets.by_name.values()]
+    for one in loaded.values():
+        for preset in one.presets.by_name.values():
+            one.pods.fragment(preset)  # a template that cannot render is an error here too
+    rows = [_row(preset) for file in files for preset in loaded[file].presets.by_name.values()]
     print_columns(("preset", "hardware", "cards", "queue", "template", "from"), rows, sys.stdout)
-    print(f"{len(rows)} presets in {loaded.presets.file}")
+    print(f"{len(rows)} presets in {', '.join(files)}")
     return 0
 
 

@@ -44,10 +44,10 @@ class Selecting:
 
     base: str | None = None
     head: str | None = None
-    changed: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
+    changed: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = None
     all: Annotated[bool, Parameter(negative="")] = False
     e2e: Annotated[bool, Parameter(negative="")] = False
-    label: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
+    label: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = None
     presets: str | None = None
     dependencies: str | None = None
     policy: str | None = None
@@ -56,6 +56,8 @@ class Selecting:
         """Return the plan for *files*, from the folder and environment of this process. Raises InputError."""
         if self.all and self.e2e:
             raise InputError("--all and --e2e exclude each other; each says what to select by itself")
+        changed = named("--changed", self.changed, "a path")
+        labels = named("--label", self.label, "a label")
         given = {
             ConfigKind.PRESETS: self.presets,
             ConfigKind.REGISTRY: self.dependencies,
@@ -65,9 +67,19 @@ class Selecting:
             files=files,
             base=self.base,
             head=self.head,
-            changed=self.changed,
+            changed=changed,
             mode=Mode.ALL if self.all else Mode.E2E if self.e2e else Mode.DIFF,
-            labels=self.label,
+            labels=labels,
             given={kind: path for kind, path in given.items() if path is not None},
         )
         return make_plan(asked, here=Path.cwd(), environ=os.environ)
+
+
+def named(flag: str, values: tuple[str, ...] | None, what: str) -> tuple[str, ...]:
+    """Return the values of *flag*, () where it was not given. Raises InputError for a flag that names nothing.
+
+    `--changed $(a command that printed nothing)` would otherwise ask another question than the one meant.
+    """
+    if values is not None and not all(values or ("",)):
+        raise InputError(f"{flag} names nothing; give it {what}, or leave it out")
+    return values or ()

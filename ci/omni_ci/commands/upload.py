@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from omni_ci.commands.selecting import Selecting
+from omni_ci.commands.selecting import Selecting, named
 from omni_ci.generating import generate_one
 from omni_ci.model import slug
 from omni_ci.report import annotation, counted, nothing_selected, say
@@ -16,8 +16,9 @@ from omni_ci.uploading import Agent, save
 
 def upload(
     file: str,
+    /,
     *,
-    known_key: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    known_key: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = None,
     selecting: Selecting | None = None,
 ) -> int:
     """Hand the pipeline to buildkite-agent, with its reasons.
@@ -32,8 +33,9 @@ def upload(
         What to select by.
 
     """
+    known_keys = named("--known-key", known_key, "the key of a step")
     made = (selecting or Selecting()).plan((file,))
-    generated = generate_one(made, known_keys=known_key)
+    generated = generate_one(made, known_keys=known_keys)
     for notice in (*made.notices, *generated.notices):
         say(f"note: {notice}")
     name = slug(made.pipelines[0].name.removesuffix(".yml").removeprefix(".buildkite/"))

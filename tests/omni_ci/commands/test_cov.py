@@ -40,7 +40,9 @@ ONLINE = (
 )
 HALVES = ("--offline", "tests/test_offline.py", "--online", "tests/test_online.py")
 CHOSEN = ("--", "-m", "core_model and cpu")
+# Asked to search, it holds what lies in the folder.
 AGENT = """#!/bin/sh
+if [ "$2" = search ]; then sha1sum "$5" | cut -d' ' -f1; exit; fi
 echo "$PWD: $*" >> {log}
 {body}
 """
@@ -155,19 +157,45 @@ def test_a_parallel_job_has_its_number_in_the_name(project):
 
 
 @pytest.mark.parametrize(
-    ("body", "text"),
+    ("script", "text"),
     [
-        ("exit 7", "buildkite-agent exited 7"),
-        # an upload that matches nothing is a success for the agent
-        ("echo 'No files matched paths: x' >&2", "buildkite-agent matched no file"),
+        ("#!/bin/sh\nexit 7\n", "buildkite-agent artifact upload exited 7"),
+        ("#!/no/such/shell\n", "buildkite-agent artifact upload cannot be run: No such file or directory"),
     ],
+    ids=["refused", "cannot be run"],
 )
-def test_agent619_an_upload_that_failed_fails_the_step(project, body, text):
-    project.agent(body)
+def test_an_upload_that_failed_fails_the_step_after_both_halves(project, script, text):
+    project.agent()
+    (project.bin / "buildkite-agent").write_text(script)
     done = project.split("--model-id", "z_image", *HALVES, *CHOSEN, **BUILDKITE)
     assert done.returncode == 1
-    assert text in done.stdout
+    assert f"online: upload of coverage-z_image-online-0190-step.xml.gz failed: {text}" in done.stdout
     assert "(kept on disk, it was not uploaded)" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_half_that_executed_no_test_uploads_nothing_though_its_imports_cover_lines(project):
+    project.agent()
+    skipped = MARKS + "import lib.engine.core\ndef test_x():\n    pytest.skip('4 cards')\n"
+    project.write({"tests/test_online.py": skipped})
+    done = project.split("--model-id", "z_image", *HALVES, *CHOSEN, **BUILDKITE)
+    assert done.returncode == 5
+    assert ["online", "0", "1", "5", "1/4", "(25%)"] in [line.split() for line in done.stdout.splitlines()]
+    assert "artifact upload coverage-z_image-offline" in project.agent_log.read_text()
+    assert "artifact upload coverage-z_image-online" not in project.agent_log.read_text()
+
+
+def test_a_threshold_that_was_missed_is_no_failed_test(project):
+    done = project.split("--model-id", "z_image", *HALVES[:2], *CHOSEN, "--cov-fail-under=99")
+    assert done.returncode == 1
+    assert "exit 1: offline: no test failed, but pytest exited 1" in done.stdout
+
+
+def test_a_set_up_that_failed_is_a_failed_test(project):
+    broken = MARKS + "@pytest.fixture\ndef broken():\n    assert 0\ndef test_x(broken):\n    pass\n"
+    project.write({"tests/test_offline.py": OFFLINE + broken})
+    done = project.split("--model-id", "z_image", *HALVES[:2], *CHOSEN)
+    assert "exit 1: offline: tests failed" in done.stdout
 
 
 def test_agent1099_a_failed_upload_does_not_hide_the_tests_own_code(project):
@@ -265,6 +293,11 @@ def test_workers_are_counted_once(project):
             ["--model-id", "z_image", *HALVES, "--reports", "pyproject.toml"],
             "--reports pyproject.toml: cannot be a folder",
         ),
+        (["--model-id", "z_image", *HALVES, "--reports", ""], "--reports '': names no folder"),
+        (["--model-id", "z_image", "--offline", ""], "--offline '': names no file or folder"),
+        (["--model-id", "z_image", *HALVES, "--online", "::test_x"], "--online '::test_x': names no file"),
+        (["--model-id", "z_image", *HALVES, "extra"], "unexpected argument 'extra'"),
+        (["--model-id", "z_image", *HALVES, "--empty-offline"], "--empty-offline"),
         (["--model-id", "z_image", *HALVES, "-m", "cpu"], "Arguments for the child go after `--`"),
         (
             ["--model-id", "z_image", "--offline", "tests/test_ofline.py", "--online", "no/where.py::test_x"],
@@ -360,4 +393,4 @@ def test_the_counts_are_plain_json(project, tmp_path):
         check=True,
         capture_output=True,
     )
-    assert json.loads(tally.read_text()) == {"executed": 1, "skipped": 0}
+    assert json.loads(tally.read_text()) == {"executed": 1, "skipped": 0, "failed": 0}

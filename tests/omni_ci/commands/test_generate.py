@@ -73,6 +73,105 @@ def test_a_key_that_another_file_uploads_is_known(scratch: Any) -> None:
     assert scratch.run("generate", PIPELINE, "--all").code == 0
 
 
+def test_a_key_in_any_style_of_yaml_is_known_and_a_tolerations_is_not(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "    key: docs", "    key: docs\n    depends_on: far")
+    scratch.write({".buildkite/other.yml": "x: [{tolerations: [{key: far}]}]\nkey: far\n"})
+    assert scratch.run("generate", PIPELINE, "--all").code == 3
+    scratch.write({".buildkite/other.yaml": "steps: [{group: g, steps: [{command: x, key: far}]}]\n"})
+    assert scratch.run("generate", PIPELINE, "--all").code == 0
+
+
+OTHER = """\
+steps:
+  - {label: Near, key: near, command: x, agents: {queue: q}, timeout_in_minutes: 5}
+  - label: Far
+    key: far
+    command: x
+    agents: {queue: q}
+    timeout_in_minutes: 5
+    depends_on: near
+    source_file_dependencies: [src/]
+"""
+
+
+def test_a_step_of_another_file_that_does_not_run_is_not_waited_for(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "    key: docs", "    key: docs\n    depends_on: far")
+    scratch.write({".buildkite/cuda/test-merge.yml": OTHER})
+    ran = scratch.run("generate", PIPELINE, "--changed", "docs/index.md")
+    assert ran.code == 0, ran.err
+    assert yaml.safe_load(ran.out)["steps"][0]["depends_on"] == ["near"]
+    assert "'Docs' does not wait for far, which does not run; it waits for near" in ran.err
+    both = scratch.run("generate", PIPELINE, "--changed", "docs/index.md", "src/engine/core.py")
+    assert yaml.safe_load(both.out)["steps"][1]["depends_on"] == "far"
+
+
+def test_another_file_that_cannot_be_planned_counts_with_its_keys(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "    key: docs", "    key: docs\n    depends_on: far")
+    scratch.write({".buildkite/cuda/test-merge.yml": OTHER.replace("label: Far", "lable: Far")})
+    ran = scratch.run("generate", PIPELINE, "--changed", "docs/index.md")
+    assert yaml.safe_load(ran.out)["steps"][0]["depends_on"] == "far"
+
+
+def test_a_left_out_group_is_not_waited_for(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "  - group: GPU", "  - group: GPU\n    key: gpu")
+    scratch.edit(PIPELINE, "    key: docs", "    key: docs\n    depends_on: gpu")
+    ran = scratch.run("generate", PIPELINE, "--changed", "docs/index.md")
+    assert (ran.code, "depends_on" in ran.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("pods: {allow: {queues: [gpu-*]}}", "POLICY step 'Docs': queue 'cpu' is not allowed"),
+        ("pods: {required_env: [HF_HOME]}", "POLICY step 'Engine': container 'container-0' has no HF_HOME"),
+    ],
+)
+def test_what_policy_forbids_is_not_generated(scratch: Any, policy: str, message: str) -> None:
+    scratch.write({".buildkite/policy.yml": f"schema: 1\n{policy}\n"})
+    ran = scratch.run("generate", PIPELINE, "--all")
+    assert (ran.code, ran.out) == (3, "")
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("agents: {queue: evil}", "pipeline: POLICY queue 'evil' is not allowed"),
+        ("image: evil/x", "pipeline: POLICY image 'evil/x' is not allowed"),
+    ],
+)
+def test_what_a_file_says_for_all_steps_is_held_to_policy_too(scratch: Any, line: str, message: str) -> None:
+    scratch.write(
+        {".buildkite/policy.yml": "schema: 1\npods: {allow: {queues: [cpu, l4-*], images: [ours/*]}}\n"}
+    )
+    scratch.write({PIPELINE: f"{line}\n" + (scratch.root / PIPELINE).read_text(encoding="utf-8")})
+    ran = scratch.run("generate", PIPELINE, "--all")
+    assert (ran.code, ran.out) == (3, "")
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    "lines", ["agents: 5", "agents: [5]", "notify: 5", "notify: [5]", "secrets: 5", "secrets: [5]"]
+)
+def test_a_wrong_shape_at_the_top_is_one_message(scratch: Any, lines: str) -> None:
+    scratch.write({PIPELINE: f"{lines}\n" + (scratch.root / PIPELINE).read_text(encoding="utf-8")})
+    ran = scratch.run("generate", PIPELINE, "--all")
+    assert (ran.code, ran.out) in {(2, ""), (3, "")}
+    assert lines.partition(":")[0] in ran.err
+    assert PIPELINE in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_file_beside_the_folders_is_found(scratch: Any) -> None:
+    """Presets in ../common/ come before those in .buildkite/."""
+    text = (scratch.root / ".buildkite/presets.yml").read_text(encoding="utf-8")
+    scratch.write({".buildkite/common/presets.yml": text.replace("l4-k8s", "l4-common")})
+    ran = scratch.run("generate", PIPELINE, "--all")
+    assert "queue: l4-common" in ran.out
+    scratch.write({".buildkite/cuda/presets.yml": text.replace("l4-k8s", "l4-beside")})
+    assert "queue: l4-beside" in scratch.run("generate", PIPELINE, "--all").out
+
+
 def test_a_file_is_needed(scratch: Any) -> None:
     ran = scratch.run("generate")
     assert ran.code == 2
@@ -94,3 +193,16 @@ def test_a_projects_own_sku_is_known(scratch: Any) -> None:
     assert "unknown SKU 'GB300'" in scratch.run("generate", PIPELINE).err
     scratch.write({"pyproject.toml": '[tool.omni.skus]\ncuda = ["GB300"]\n'})
     assert scratch.run("generate", PIPELINE).code == 0
+
+
+def test_without_a_file_the_file_is_asked_for(scratch: Any) -> None:
+    ran = scratch.run("generate")
+    assert ran.code == 2
+    assert "--file" not in ran.err
+    assert "FILE" in ran.err
+
+
+def test_a_known_key_that_names_nothing_is_refused(scratch: Any) -> None:
+    ran = scratch.run("generate", ".buildkite/cuda/test-ready.yml", "--known-key")
+    assert ran.code == 2
+    assert "--known-key names nothing" in ran.err

@@ -156,15 +156,6 @@ def test_a_missing_preset_is_an_error_even_for_a_step_that_does_not_run(scratch:
     assert f"{PIPELINE}:4: step 'Engine': unknown preset 'l4_3'" in ran.err
 
 
-def test_pipelines_with_different_presets_are_not_mixed(scratch: Any) -> None:
-    scratch.write({".buildkite/amd/test-ready.yml": "steps: [{label: x, commands: [y]}]\n"})
-    scratch.write({".buildkite/amd/presets.yml": "schema: 1\n"})
-    ran = scratch.run("plan")
-    assert ran.code == 2
-    assert "plan them one at a time or pass --presets" in ran.err
-    assert scratch.run("plan", ".buildkite/amd/test-ready.yml").code == 0
-
-
 def test_without_pipelines_the_way_on_is_named(scratch: Any) -> None:
     shutil.rmtree(scratch.root / ".buildkite")
     ran = scratch.run("plan")

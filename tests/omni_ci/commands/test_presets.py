@@ -40,3 +40,19 @@ def test_without_any_the_way_on_is_named(scratch: Any) -> None:
     ran = scratch.run("presets")
     assert ran.code == 2
     assert "omni-ci init" in ran.err
+
+
+def test_the_presets_of_every_pipeline_are_listed(scratch: Any) -> None:
+    other = (scratch.root / ".buildkite/presets.yml").read_text(encoding="utf-8").replace("l4:", "big:")
+    scratch.write({".buildkite/amd/presets.yml": other, ".buildkite/amd/test-ready.yml": "steps: [wait]\n"})
+    ran = scratch.run("presets")
+    assert ran.code == 0, ran.err
+    assert [line.split()[0] for line in ran.out.splitlines()[1:7]] == [
+        "big_1", "big_2", "big_4", "l4_1", "l4_2", "l4_4",
+    ]  # fmt: skip
+    assert ran.out.splitlines()[-1] == "6 presets in .buildkite/amd/presets.yml, .buildkite/presets.yml"
+
+
+def test_presets_are_found_before_there_is_a_pipeline(scratch: Any) -> None:
+    (scratch.root / ".buildkite/cuda/test-ready.yml").unlink()
+    assert scratch.run("presets").code == 0

@@ -133,3 +133,47 @@ def test_a_folder_that_cannot_be_written_is_said(scratch: Any, agent: Agent) -> 
     assert ran.code == 4
     assert ".omni-ci" in ran.err
     assert agent.calls == []
+
+
+def scripted(agent: Agent, script: str) -> None:
+    """Let the agent be *script*."""
+    path = agent.bin / "buildkite-agent"
+    path.write_text(f"#!/bin/sh\necho $1 >> {agent.log}\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_an_agent_that_never_answers_is_given_up(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omni_ci.uploading._SECONDS", 0.3)
+    scripted(agent, "exec sleep 60")
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 4
+    assert "buildkite-agent pipeline gave no answer within 0.3 s; the pipeline is in " in ran.err
+
+
+def test_a_child_that_the_agent_leaves_behind_is_not_waited_for(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omni_ci.uploading._SECONDS", 2)
+    scripted(agent, "sleep 8 &")
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 0
+    assert "warning" not in ran.err
+
+
+def test_a_label_that_is_no_text_is_saved_all_the_same(scratch: Any, agent: Agent) -> None:
+    agent.install()
+    ran = scratch.run("upload", PIPELINE, "--changed", "docs/\udcff.py", "--label", "\udcff")
+    assert ran.code == 0, ran.err
+    saved = (scratch.root / ".omni-ci/cuda-test-ready/selection.json").read_text(encoding="utf-8")
+    assert json.loads(saved)["diff"]["files"] == ["docs/\\xff.py"]
+
+
+def test_the_policys_allow_lists_hold_before_anything_is_uploaded(scratch: Any, agent: Agent) -> None:
+    agent.install()
+    scratch.write({".buildkite/policy.yml": "schema: 1\npods: {allow: {queues: [l4-*]}}\n"})
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 3
+    assert "'cpu' is not allowed by .buildkite/policy.yml" in ran.err
+    assert agent.calls == []
