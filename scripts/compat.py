@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from installation import stamp
+from installation import SetupError, call, is_current, stamp
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv-compat"
@@ -26,12 +26,16 @@ DIFFUSERS = ("tests/omni/attention", "tests/e2e/offline_inference/test_equality.
 
 
 def main() -> int:
-    """Run both; return the first exit code that is not 0."""
+    """Run both; return the first exit code that is not 0, 4 when an environment could not be made."""
     wanted = [stamp((ROOT / "pyproject.toml").read_bytes()), OLD_PYTEST, OLD_DIFFUSERS]
-    if not STAMP.is_file() or json.loads(STAMP.read_text(encoding="utf-8")) != wanted:
-        install()
-        STAMP.write_text(json.dumps(wanted), encoding="utf-8")
-    check()
+    try:
+        if not is_current(STAMP, wanted):
+            install()
+            STAMP.write_text(json.dumps(wanted), encoding="utf-8")
+        check()
+    except SetupError as error:
+        print(f"compat: {error}", file=sys.stderr)
+        return 4
     codes = [
         run([str(PYTHON), "-m", "pytest", *TORCH_FREE]),
         run([sys.executable, "-m", "pytest", *DIFFUSERS], {"PYTHONPATH": str(OVERLAY)}),
@@ -40,32 +44,40 @@ def main() -> int:
 
 
 def install() -> None:
-    """Make the torch-free environment and the folder that is laid over ours."""
-    run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
+    """Make the torch-free environment and the folder that is laid over ours; raises SetupError."""
     pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    run([*pip, OLD_PYTEST, "-e", ".[dev]"], check=True)
-    run([*pip, "--no-deps", "--target", str(OVERLAY), OLD_DIFFUSERS], check=True)
+    for command in (
+        [sys.executable, "-m", "venv", "--clear", str(VENV)],
+        [*pip, OLD_PYTEST, "-e", ".[dev]"],
+        [*pip, "--no-deps", "--target", str(OVERLAY), OLD_DIFFUSERS],
+    ):
+        show(command)
+        call(command, failed=f"cannot make {VENV}; the message stands above")
 
 
 def check() -> None:
-    """End the process with a message when one of the two environments is not what it is for."""
+    """Raise SetupError when one of the two environments is not what it is for."""
     if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-        sys.exit(f"compat: {VENV} has torch, so it proves nothing; remove the folder and run again")
+        raise SetupError(f"{VENV} has torch, so it proves nothing; remove the folder and run again")
     script = "import importlib.metadata as m; print('diffusers==' + m.version('diffusers'))"
     environ = {**os.environ, "PYTHONPATH": str(OVERLAY)}
-    found = subprocess.run(
-        [sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, text=True, check=True
-    )
-    if found.stdout.strip() != OLD_DIFFUSERS:
-        sys.exit(
-            f"compat: {OVERLAY} brings {found.stdout.strip()}, not {OLD_DIFFUSERS}; remove {VENV}, run again"
+    command = [sys.executable, "-c", script]
+    found = subprocess.run(command, env=environ, capture_output=True, text=True, check=False).stdout.strip()
+    if found != OLD_DIFFUSERS:
+        raise SetupError(
+            f"{OVERLAY} brings {found or 'no diffusers'}, not {OLD_DIFFUSERS}; remove {VENV}, run again"
         )
 
 
-def run(command: Sequence[str], environ: Mapping[str, str] | None = None, *, check: bool = False) -> int:
+def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
     """Run *command* in the repository, with *environ* added, and return its exit code."""
+    show(command)
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **(environ or {})}, check=False).returncode
+
+
+def show(command: Sequence[str]) -> None:
+    """Print *command*, paths as seen from the repository."""
     print("$", " ".join(command).replace(f"{ROOT}/", ""), flush=True)
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **(environ or {})}, check=check).returncode
 
 
 if __name__ == "__main__":

@@ -34,16 +34,17 @@ def install() -> bool:
     Raises SetupError naming what is missing and how to get it.
     """
     wanted = stamp((ROOT / "pyproject.toml").read_bytes())
-    if PYTHON.exists() and STAMP.is_file() and json.loads(STAMP.read_text(encoding="utf-8")) == wanted:
+    if PYTHON.exists() and is_current(STAMP, wanted):
         print(f"installed already: {VENV.name} is current, nothing to do")
         return False
     check_tools()
     started = time.monotonic()
     # until the end of the installation the environment is nobody's
     STAMP.unlink(missing_ok=True)
-    if not PYTHON.exists():
-        print(f"making {VENV.name}", flush=True)
-        call([sys.executable, "-m", "venv", str(VENV)], failed=f"cannot make {VENV}")
+    if reason := reason_to_make():
+        print(f"making {VENV.name}: {reason}", flush=True)
+        # what another Python left there would be neither here nor gone
+        call([sys.executable, "-m", "venv", "--clear", str(VENV)], failed=f"cannot make {VENV}")
     version = torch_version()
     if version:
         print(f"torch {version} is in {VENV.name} already and stays")
@@ -58,6 +59,25 @@ def install() -> bool:
     STAMP.write_text(json.dumps(wanted), encoding="utf-8")
     print(f"installed in {time.monotonic() - started:.0f} s")
     return True
+
+
+def is_current(path: Path, wanted: object) -> bool:
+    """Return whether the stamp at *path* says *wanted*; one that cannot be read says nothing."""
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8")) == wanted)
+    except (OSError, ValueError):
+        return False
+
+
+def reason_to_make() -> str | None:
+    """Return why the environment has to be made anew, None when its Python is the one that runs this.
+
+    Raises SetupError when its Python does not run.
+    """
+    if not PYTHON.exists():
+        return "there is none"
+    theirs, ours = ask_python("import sys; print(sys.version.split()[0])"), sys.version.split()[0]
+    return None if theirs == ours else f"the one here has Python {theirs}, and this is {ours}"
 
 
 def stamp(pyproject: bytes) -> dict[str, str]:
@@ -106,10 +126,18 @@ def torch_version() -> str | None:
     script = (
         "import importlib.metadata as m\ntry: print(m.version('torch'))\nexcept m.PackageNotFoundError: pass"
     )
-    done = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, check=False)
+    return ask_python(script) or None
+
+
+def ask_python(script: str) -> str:
+    """Return what *script* prints in the environment; raises SetupError when its Python does not run."""
+    try:
+        done = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise SetupError(f"{PYTHON} does not run; remove {VENV} and try again: {error.strerror}") from error
     if done.returncode:
         raise SetupError(f"{PYTHON} does not run; remove {VENV} and try again:\n{done.stderr.strip()}")
-    return done.stdout.strip() or None
+    return done.stdout.strip()
 
 
 def pip(*arguments: str) -> None:

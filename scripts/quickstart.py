@@ -17,8 +17,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from installation import PYTHON, ROOT, SetupError, install
@@ -41,7 +42,7 @@ def main() -> int:
         title("1", "a tiny random Z-Image checkpoint: the real pipeline, a few MB, no network")
         omni("tiny", "z_image", MODEL)
         title("2", "an image, by the command line and over HTTP")
-        images = (generate(), generate_over_http())
+        images = generate_images()
         title("3", "the plan for the last commit: every step of our pipelines, run or skip, and why")
         plan()
         title("4", "the same as Buildkite pipelines, validated")
@@ -51,6 +52,9 @@ def main() -> int:
     except SetupError as error:
         print(f"quickstart: {error}", file=sys.stderr)
         return 4
+    except KeyboardInterrupt:
+        print("quickstart: interrupted", file=sys.stderr)
+        return 130
     title("", f"done in {time.monotonic() - started:.0f} s")
     print(f"images     {'  '.join(map(str, images))}")
     print(f"plan       {OUT / 'selection.json'}")
@@ -59,21 +63,22 @@ def main() -> int:
     return 0
 
 
-def generate() -> Path:
-    """Return the image that `omni generate` made."""
-    path = OUT / "offline.png"
-    omni("generate", MODEL, "--prompt", PROMPT, "--seed", "1", "--output", path)
-    return path
+def generate_images() -> list[Path]:
+    """Return the image that `omni generate` made and the one that a server answered with."""
+    # The server loads while the command line works: each of them imports torch for seconds.
+    with server() as ready:
+        offline = OUT / "offline.png"
+        omni("generate", MODEL, "--prompt", PROMPT, "--seed", "1", "--output", offline)
+        return [offline, generate_over_http(ready())]
 
 
-def generate_over_http() -> Path:
-    """Return the image that a server answered with."""
+def generate_over_http(url: str) -> Path:
+    """Return the image that the server at *url* answered with."""
     path = OUT / "over-http.png"
-    with server() as url:
-        body = {"prompt": PROMPT, "seed": 1}
-        print(f"POST {url}/v1/images/generations {json.dumps(body)}")
-        answer = request(f"{url}/v1/images/generations", body)
-        path.write_bytes(base64.b64decode(json.loads(answer)["data"][0]["b64_json"]))
+    body = {"prompt": PROMPT, "seed": 1}
+    print(f"POST {url}/v1/images/generations {json.dumps(body)}")
+    answer = request(f"{url}/v1/images/generations", body)
+    path.write_bytes(base64.b64decode(json.loads(answer)["data"][0]["b64_json"]))
     print(path)
     return path
 
@@ -87,16 +92,23 @@ def plan() -> None:
 
 def generate_pipelines() -> list[Path]:
     """Return the generated pipelines, each judged a second time by check-jsonschema."""
-    made = []
-    for source in sorted(Path(".buildkite").glob("*/test-*.yml")):
-        path = OUT / f"{source.parent.name}-{source.name}"
-        path.write_text(omni_ci("generate", *last_commit(), str(source), capture=True), encoding="utf-8")
-        made.append(path)
-    # a pipeline in which nothing is selected has nothing to upload, and so no steps for the schema
-    full = [str(path) for path in made if "steps:" in path.read_text(encoding="utf-8")]
-    if full:
-        call([str(PYTHON.with_name("check-jsonschema")), "--builtin-schema", "vendor.buildkite", *full])
+    made = list(generate_each(last_commit()))
+    if not made:
+        print(
+            "the last commit selects no step, so there is nothing to upload; these are the pipelines of --all"
+        )
+        made = list(generate_each(["--all"]))
+    call([str(PYTHON.with_name("check-jsonschema")), "--builtin-schema", "vendor.buildkite", *map(str, made)])
     return made
+
+
+def generate_each(selecting: Sequence[str]) -> Iterator[Path]:
+    """Yield a file for each of our pipelines in which *selecting* selects a step."""
+    for source in sorted(Path(".buildkite").glob("*/test-*.yml")):
+        if text := omni_ci("generate", *selecting, str(source), capture=True):
+            path = OUT / f"{source.parent.name}-{source.name}"
+            path.write_text(text, encoding="utf-8")
+            yield path
 
 
 def coverage() -> list[Path]:
@@ -120,8 +132,8 @@ def last_commit() -> list[str]:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Yield the address of an `omni serve` that is ready, and stop it."""
+def server() -> Iterator[Callable[[], str]]:
+    """Yield a function that waits until `omni serve` is ready and returns its address; stop it at the end."""
     command = [str(PYTHON.with_name("omni")), "serve", str(MODEL), "--port", "0"]
     print("$", shlex.join(["omni", *command[1:]]), flush=True)
     log = OUT / "serve.log"
@@ -134,16 +146,18 @@ def server() -> Iterator[str]:
         if address is None:
             raise SetupError(f"omni serve ended before it listened:\n{log.read_text(encoding='utf-8')}")
         print(line.rstrip())
-        wait_until_ready(address[0], child, log)
-        yield address[0]
+        yield partial(wait_until_ready, address[0], child, log)
     finally:
         child.send_signal(signal.SIGTERM)
-        child.wait(30)
+        try:
+            child.wait(30)
+        except subprocess.TimeoutExpired:
+            child.kill()
         child.stdout.close()
 
 
-def wait_until_ready(url: str, child: subprocess.Popen[str], log: Path) -> None:
-    """Return when the server's health is 200; raises SetupError when it dies or takes too long."""
+def wait_until_ready(url: str, child: subprocess.Popen[str], log: Path) -> str:
+    """Return *url* when the server's health is 200; raises SetupError when it dies or takes too long."""
     deadline = time.monotonic() + READY_WITHIN_S
     while child.poll() is None and time.monotonic() < deadline:
         try:
@@ -151,7 +165,7 @@ def wait_until_ready(url: str, child: subprocess.Popen[str], log: Path) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
         else:
-            return
+            return url
     raise SetupError(f"omni serve did not become ready:\n{log.read_text(encoding='utf-8')}")
 
 

@@ -108,6 +108,51 @@ def test_the_lanes_that_run(lanes, arguments, names):
     assert lanes.chosen(lanes.parse(arguments)) == names
 
 
+@pytest.mark.parametrize("arguments", [["--fast", "unit"], ["--fast", "--gpu"], ["--compat", "--fast"]])
+def test_fast_beside_a_lane_is_refused_instead_of_ignored(lanes, arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        lanes.parse(arguments)
+    assert caught.value.code == 2
+    assert "--fast chooses the lanes itself" in capsys.readouterr().err
+
+
+@pytest.fixture
+def fake_torch(tmp_path, monkeypatch):
+    """A torch that answers as told, for the child that is asked."""
+
+    def make(*, available: bool, hip: str | None) -> None:
+        (tmp_path / "torch.py").write_text(
+            "class cuda:\n"
+            f"    is_available = staticmethod(lambda: {available})\n"
+            "class version:\n"
+            f"    hip = {hip!r}\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return make
+
+
+@pytest.mark.parametrize(("hip", "platform"), [(None, "cuda"), ("6.4", "rocm")])
+def test_the_gpu_lane_runs_the_tests_of_the_cards_that_are_here(
+    lanes, fake_torch, monkeypatch, hip, platform
+):
+    fake_torch(available=True, hip=hip)
+    monkeypatch.setattr(lanes, "run", lambda command: commands.append(command) or 0)
+    commands: list[list[str]] = []
+    assert lanes.run_lane("gpu") == 0
+    assert commands[0][-2:] == ["-m", platform]
+
+
+def test_the_gpu_lane_without_a_card_runs_nothing_and_says_so(lanes, fake_torch, monkeypatch, capsys):
+    fake_torch(available=False, hip=None)
+    monkeypatch.setattr(lanes, "run", pytest.fail)
+    assert lanes.run_lane("gpu") == 4
+    assert (
+        "torch finds no card for 'cuda or rocm' on this machine, so no test was run"
+        in capsys.readouterr().out
+    )
+
+
 @pytest.mark.parametrize("arguments", [["unti"], ["--fsat"]])
 def test_an_unknown_lane_is_refused(lanes, arguments, capsys):
     with pytest.raises(SystemExit) as caught:
