@@ -1,10 +1,12 @@
 """The `omni` command: gathers arguments, hands them to the runtime, turns errors into one message and an exit code.
 
-Exit codes: 0 fine · 2 the input is wrong · 4 a port, a device, a network or a disk failed · 130 interrupted.
+Exit codes: 0 fine · 2 the input is wrong · 4 a port, a device, a network or a disk failed · 130 interrupted ·
+141 nobody reads the output.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from omni.cli.dotted import fold
+from omni.cli.stdout import ReaderGone, guarded
 from omni.errors import OmniError, strip_controls
 
 if TYPE_CHECKING:
@@ -40,9 +43,15 @@ def run(argv: Sequence[str]) -> int:
     except ModuleNotFoundError:
         return _fail("the runtime is not installed: pip install 'pytest-omni[runtime]'", 4)
     try:
-        _app()(
-            fold(argv, _NESTED_OPTION), exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        with guarded():
+            _app()(
+                fold(argv, _NESTED_OPTION),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
+    except ReaderGone as error:
+        return error.exit_code
     except cyclopts.CycloptsError as error:
         return _fail(f"{_sentence(error)}; see {_help_of(argv)}", 2)
     except OmniError as error:
@@ -81,5 +90,6 @@ def _help_of(argv: Sequence[str]) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"omni: {strip_controls(message)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the code still tells
+        print(f"omni: {strip_controls(message)}", file=sys.stderr)
     return code

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from omni.config import jsontext
 from omni.errors import InputError
 
 
@@ -52,9 +53,11 @@ def _value(text: str, where: str, *, whole: bool) -> Any:
     if not whole and not text.lstrip().startswith("{"):
         return text
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = jsontext.loads(text)
+    except json.JSONDecodeError as error:
         raise InputError(f"{where}: not JSON: {error}") from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
     if not isinstance(value, dict):
         raise InputError(f"{where}: beside dotted flags this must be a JSON object, got {text!r}")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -28,13 +29,26 @@ class Output:
     @classmethod
     def of(cls, path: Path) -> Output:
         """Return the place *path* means; raises InputError if nothing could be written there."""
-        folder = path if path.is_dir() else path.parent
-        if not folder.is_dir():
+        is_folder = os.path.isdir(path)  # noqa: PTH112  # false for what cannot be looked at, pathlib raises
+        folder = path if is_folder else path.parent
+        try:
+            is_there = stat.S_ISDIR(folder.stat().st_mode)
+        except FileNotFoundError:
+            is_there = False
+        except OSError as error:
+            raise InputError(
+                f"--output {path}: the folder {folder} cannot be used: {error.strerror}"
+            ) from None
+        if not is_there:
             raise InputError(f"--output {path}: there is no folder {folder}; create it first")
         if not os.access(folder, os.W_OK):
             raise InputError(f"--output {path}: the folder {folder} cannot be written to")
-        if path.is_dir():
+        if is_folder:
             return cls(folder, None)
+        if not path.suffix:
+            raise InputError(
+                f"--output {path}: there is no folder of that name, and a file needs an extension: {', '.join(FORMATS)}"
+            )
         if path.suffix.lower() not in FORMATS:
             raise InputError(
                 f"--output {path}: unknown image format {path.suffix!r}{did_you_mean(path.suffix, FORMATS)}"
@@ -45,10 +59,14 @@ class Output:
         """Write each image of *result* and yield its path as soon as it is there."""
         for index, (image, seed) in enumerate(zip(result.images, result.seeds, strict=True)):
             path = self._path(index, len(result.images), seed)
-            draft = self.folder / f".omni-{os.getpid()}{self.suffix}"
+            # A link keeps its name: its target gets the image.
+            target = Path(os.path.realpath(path))
+            draft = target.with_name(f".omni-{os.getpid()}{self.suffix}")
+            if target.exists() and not target.is_file():
+                raise InfrastructureError(f"{path}: not written: {target} is not a regular file")
             try:
                 image.save(draft, format=FORMATS[self.suffix.lower()])
-                draft.replace(path)
+                draft.replace(target)
             except OSError as error:
                 draft.unlink(missing_ok=True)
                 raise InfrastructureError(f"{path}: not written: {error.strerror or error}") from None

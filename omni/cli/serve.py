@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, validators
 
 from omni.cli.flags import EngineFlags
 from omni.config.attention import AttentionConfig
-from omni.models.discovery import discover
+from omni.errors import InputError
+from omni.models.discovery import discover, is_hub_id
 
 if TYPE_CHECKING:
     from omni import Omni
@@ -46,7 +46,8 @@ def serve(
     The address is printed at once; GET /health answers 503 while the model loads and 200 when it is ready.
     """
     attention = engine.check()
-    if Path(model).expanduser().exists():
+    name = _name(served_model_name, model)
+    if not is_hub_id(model):
         # A folder costs nothing to judge; a hub id may have to be downloaded, which the open port can report.
         discover(model)
     from omni.serving.sockets import listen
@@ -56,7 +57,20 @@ def serve(
     from omni.serving.server import run
     from omni.serving.slot import EngineSlot
 
-    run(listener, EngineSlot(served_model_name or model), lambda: _loaded(engine, model, attention))
+    run(listener, EngineSlot(name), lambda: _loaded(engine, model, attention))
+
+
+def _name(given: str | None, model: str) -> str:
+    """Return the name clients use; it goes into JSON, URLs and logs, so what cannot be printed is refused."""
+    name = model if given is None else given
+    if name.strip() and name.isprintable():
+        return name
+    whose = (
+        "--served-model-name"
+        if given is not None
+        else "the model's name; give it another with --served-model-name"
+    )
+    raise InputError(f"{name!r} cannot be {whose}: it is empty or has characters that cannot be printed")
 
 
 def _loaded(engine: EngineFlags, model: str, attention: AttentionConfig) -> Omni:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from omni.config import jsontext
 from omni.errors import AttentionError, did_you_mean
 
 ENVIRONMENT = "DIFFUSION_ATTENTION_BACKEND"
@@ -202,23 +203,14 @@ def _spec(entry: object, path: str) -> AttentionSpec:
 
 def _read_json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_without_doubles)
+        return jsontext.loads(text)
     except json.JSONDecodeError as fault:
         raise AttentionError(
             f"attention config: not JSON at line {fault.lineno}, column {fault.colno}: {fault.msg}; "
             """expected text such as {"per_role": {"self": "TORCH_SDPA"}}"""
         ) from None
-    except RecursionError:
-        raise AttentionError(f"attention config: nested deeper than {_DEEPEST} levels; no role is") from None
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        doubled = next(name for name in names if names.count(name) > 1)
-        raise AttentionError(f"attention config: key {doubled!r} is given twice in one object; keep one")
-    return content
+    except ValueError as fault:
+        raise AttentionError(f"attention config: {fault}") from None
 
 
 def _path(parts: tuple[str, ...]) -> str:

@@ -7,10 +7,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from omni.attention.bridge_diffusers import Binding, bind, plan
@@ -18,17 +18,17 @@ from omni.attention.registry import validate
 from omni.attention.report import ResolutionReport
 from omni.config.attention import AttentionConfig, from_environment
 from omni.engine.loading import load_pipeline, skeletons
+from omni.engine.prompts import check_guidance, check_lengths
 from omni.engine.request import ImageRequest, ImageResult, Progress
 from omni.errors import Cancelled, InfrastructureError, InputError, RequestError
 from omni.models.discovery import discover
 from omni.models.sizes import SizeRules
+from omni.models.turn import TURN
 from omni.platforms.devices import choose_device, choose_dtype, detect, release_memory
-
-_POLL_S = 0.05  # how soon a request that waits for its turn notices that nobody wants it any more
 
 
 class Omni:
-    """A loaded model. Safe to share between threads: requests take turns.
+    """A loaded model. Safe to share between threads: in a process, images and loads of all engines take turns.
 
     *model* is a diffusers folder or a hub id. *device* is "auto", or a platform's name that is then used or refused;
     *dtype* "auto" is float32 on the CPU and bfloat16 elsewhere. *attention* and *attention_backend* follow
@@ -46,7 +46,7 @@ class Omni:
 
     def __init__(
         self,
-        model: str,
+        model: str | os.PathLike[str],
         *,
         device: str = "auto",
         dtype: str = "auto",
@@ -58,16 +58,17 @@ class Omni:
         validate(config)
         checkpoint = discover(model)
         validate(config, roles=checkpoint.row.role_names)
-        self.model = model
+        self.model = os.fspath(model)
+        self._row = checkpoint.row
         self.sizes = SizeRules.of(checkpoint.path, checkpoint.row, max_image_size=max_image_size)
         self._device = choose_device(device, detect())
         self.device = self._device.platform
         self.dtype = choose_dtype(dtype, self._device)
         validate(config, platform=self.device)
-        self.report = plan(skeletons(checkpoint), checkpoint.row, config, platform=self.device)
-        self._turn = Lock()
-        self._pipeline: Any = load_pipeline(checkpoint, device=self._device, dtype=self.dtype)
-        self._binding: Binding = bind(self._pipeline, checkpoint.row, self.report)
+        with TURN.taken():
+            self.report = plan(skeletons(checkpoint), self._row, config, platform=self.device)
+            self._pipeline: Any = load_pipeline(checkpoint, device=self._device, dtype=self.dtype)
+            self._binding: Binding = bind(self._pipeline, self._row, self.report)
 
     def generate(
         self,
@@ -85,8 +86,9 @@ class Omni:
         """Return *n* images of *size* ("64x64"; None is the checkpoint's default), or what an ImageRequest asks for.
 
         Image i is drawn with seed + i and equals the single image of that seed; without a seed one is chosen and
-        returned. Raises RequestError or SizeError before anything is allocated, Cancelled between two steps once
-        *cancelled* answers true.
+        returned. Raises RequestError or SizeError before anything is drawn, also for a prompt that the model would
+        not read to its end; Cancelled between two steps once *cancelled* answers true; InfrastructureError for an
+        image with values that are no numbers.
         """
         if isinstance(prompt, ImageRequest):
             others = (negative_prompt, size, num_inference_steps, guidance_scale, seed)
@@ -113,7 +115,7 @@ class Omni:
 
     def close(self) -> None:
         """Free the model once the current request is done; later requests are refused."""
-        with self._turn:
+        with TURN.taken():
             self._binding.release()
             self._pipeline = None
         release_memory(self._device)
@@ -130,14 +132,17 @@ class Omni:
         self, request: ImageRequest, on_progress: Progress | None, cancelled: Callable[[], bool]
     ) -> ImageResult:
         width, height = self._size_of(request)
+        check_guidance(request, self._row.prompts)
         first = secrets.randbelow(2**32) if request.seed is None else request.seed
         seeds = tuple(first + index for index in range(request.n))
         started = time.perf_counter()
         with self._my_turn(cancelled):
+            check_lengths(request, self._row.prompts, self._pipeline.tokenizer)
             images = []
             for index, seed in enumerate(seeds):
                 on_step = _step_callback(index, on_progress, cancelled)
-                images.append(self._draw(request, seed, width, height, "pil", on_step))
+                floats = self._draw(request, seed, width, height, on_step)
+                images += self._pipeline.image_processor.numpy_to_pil(floats)
             steps = self._pipeline.num_timesteps
         seconds = time.perf_counter() - started
         return ImageResult(
@@ -148,9 +153,7 @@ class Omni:
         """Return one image as floats in 0..1, (height, width, 3): what is left of a difference before rounding."""
         width, height = self._size_of(request)
         with self._my_turn(_never):
-            return self._draw(
-                request, request.seed or 0, width, height, "np", _step_callback(0, None, _never)
-            )
+            return self._draw(request, request.seed or 0, width, height, _step_callback(0, None, _never))
 
     def _size_of(self, request: ImageRequest) -> tuple[int, int]:
         if request.width is None or request.height is None:
@@ -159,15 +162,11 @@ class Omni:
 
     @contextmanager
     def _my_turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        while not self._turn.acquire(timeout=_POLL_S):
-            _stop_if(cancelled)
-        try:
+        with TURN.taken(lambda: _stop_if(cancelled)):
             _stop_if(cancelled)
             if self._pipeline is None:
                 raise InputError(f"{self.model}: this engine is closed; make a new one")
             yield
-        finally:
-            self._turn.release()
 
     def _draw(
         self,
@@ -175,23 +174,26 @@ class Omni:
         seed: int,
         width: int,
         height: int,
-        kind: str,
         on_step: Callable[..., Any],
     ) -> Any:
-        """Return one image. Noise is drawn on the CPU, so that a seed means the same picture on every device."""
+        """Return one image as floats in 0..1, (height, width, 3).
+
+        Noise is drawn on the CPU, so that a seed means the same picture on every device. Rounding to pixels would
+        hide what is not a number, so that is judged here.
+        """
         given = {
             "negative_prompt": request.negative_prompt,
             "num_inference_steps": request.num_inference_steps,
             "guidance_scale": request.guidance_scale,
         }
         try:
-            return self._pipeline(
+            floats = self._pipeline(
                 # A string of our own each time: pipelines overwrite the lists they are given.
                 prompt=request.prompt,
                 width=width,
                 height=height,
                 generator=torch.Generator("cpu").manual_seed(seed),
-                output_type=kind,
+                output_type="np",
                 callback_on_step_end=on_step,
                 **{name: value for name, value in given.items() if value is not None},
             ).images[0]
@@ -200,6 +202,12 @@ class Omni:
             raise InfrastructureError(
                 f"out of memory on {self.device} for an image of {width}x{height}; ask for a smaller size: {fault}"
             ) from None
+        if not np.isfinite(floats).all():
+            raise InfrastructureError(
+                f"{self.model}: the image of seed {seed} has values that are no numbers: the weights are damaged, "
+                f"or they or the guidance_scale are too much for {self.dtype}"
+            )
+        return floats
 
 
 def _step_callback(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import diffusers
@@ -9,25 +10,33 @@ import torch
 import transformers
 from torch import nn
 
-from omni.errors import InfrastructureError, ModelError, OmniError
-from omni.models.discovery import INDEX, Checkpoint
+from omni.errors import InfrastructureError, ModelError, OmniError, did_you_mean
+from omni.models.discovery import INDEX, Checkpoint, components
 from omni.models.silence import quiet_libraries
 from omni.models.sizes import read_json
 from omni.platforms.devices import Device
 
 # diffusers 0.40 renamed the argument; each version warns about, or ignores, the other's name.
 _DTYPE = "torch_dtype" if diffusers.__version__.startswith("0.39.") else "dtype"
-_HF = "transformers"
+_LIBRARIES = {"diffusers": diffusers, "transformers": transformers}
+_MODEL_CLASSES = (diffusers.ModelMixin, transformers.PreTrainedModel)
+# A text encoder is often cut from a language model whose file still holds this part, which nothing here needs.
+_SPARE = ("lm_head.",)
 
 
 def skeletons(checkpoint: Checkpoint) -> dict[str, nn.Module]:
     """Return the denoisers built from their configs without memory for weights: what they contain, before loading."""
-    index = read_json(checkpoint.path / INDEX)
-    return {name: _skeleton(checkpoint, name, index.get(name)) for name in checkpoint.row.denoisers}
+    found = {}
+    for name, model_class in _model_classes(checkpoint).items():
+        if issubclass(model_class, diffusers.ModelMixin):
+            _require_known_keys(checkpoint, name, model_class)
+        if name in checkpoint.row.denoisers:
+            found[name] = _skeleton(checkpoint, name, model_class)
+    return found
 
 
 def load_pipeline(checkpoint: Checkpoint, *, device: Device, dtype: str) -> Any:
-    """Return diffusers' pipeline of *checkpoint*, on *device*, silent.
+    """Return diffusers' pipeline of *checkpoint*, on *device*, silent. The caller holds the turn (`omni.models.turn`).
 
     Only safetensors are read and nothing is downloaded. Raises ModelError where the weights do not fit the model,
     InfrastructureError where the device cannot hold them.
@@ -37,13 +46,12 @@ def load_pipeline(checkpoint: Checkpoint, *, device: Device, dtype: str) -> Any:
         with quiet_libraries():
             pipeline = pipeline_class.from_pretrained(
                 str(checkpoint.path),
-                **_encoders(checkpoint, dtype),
+                **_models(checkpoint, dtype),
                 **{_DTYPE: getattr(torch, dtype)},
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
             )
-        _require_whole(checkpoint, pipeline)
         pipeline.to(device.torch_type)
     except torch.OutOfMemoryError as fault:
         raise InfrastructureError(f"{checkpoint.path}: does not fit on {device.platform}: {fault}") from None
@@ -57,59 +65,67 @@ def load_pipeline(checkpoint: Checkpoint, *, device: Device, dtype: str) -> Any:
     return pipeline
 
 
-def _skeleton(checkpoint: Checkpoint, name: str, entry: object) -> nn.Module:
+def _model_classes(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the classes of the parts that have weights."""
+    found = {}
+    for name, (library, class_name) in components(checkpoint.path, checkpoint.row).items():
+        part = getattr(_LIBRARIES.get(library), class_name, None)
+        if isinstance(part, type) and issubclass(part, _MODEL_CLASSES):
+            found[name] = part
+        elif name in checkpoint.row.denoisers:
+            raise ModelError(
+                f"{checkpoint.path / INDEX}: {name} is {class_name!r}, which is no model of {library}"
+            )
+    return found
+
+
+def _require_known_keys(checkpoint: Checkpoint, name: str, model_class: Any) -> None:
+    """Refuse a config with a key that the class would ignore: it would draw, and something else than was meant."""
+    path = checkpoint.path / name / "config.json"
+    known = [key for key in inspect.signature(model_class.__init__).parameters if key != "self"]
+    for key in read_json(path):
+        if not key.startswith("_") and key not in known:
+            raise ModelError(
+                f"{path}: {model_class.__name__} of diffusers {diffusers.__version__} has no setting {key!r}"
+                f"{did_you_mean(key, known)}"
+            )
+
+
+def _skeleton(checkpoint: Checkpoint, name: str, model_class: Any) -> nn.Module:
     path = checkpoint.path / name / "config.json"
     config = read_json(path)
-    class_name = entry[1] if isinstance(entry, list) and len(entry) == 2 else None
-    model_class = getattr(diffusers, str(class_name), None)
-    if model_class is None:
-        raise ModelError(
-            f"{checkpoint.path / INDEX}: {name} is {class_name!r}, which diffusers does not have"
-        )
     try:
         with torch.device("meta"):
             skeleton: nn.Module = model_class.from_config(config)
     except Exception as fault:
-        raise ModelError(f"{path}: {class_name} cannot be built from it: {fault!r}") from fault
+        raise ModelError(f"{path}: {model_class.__name__} cannot be built from it: {fault!r}") from fault
     return skeleton
 
 
-def _encoders(checkpoint: Checkpoint, dtype: str) -> dict[str, Any]:
-    """Return the models that come from transformers; it would fill missing weights with random ones and go on."""
-    encoders = {}
-    for name, entry in read_json(checkpoint.path / INDEX).items():
-        if not isinstance(entry, list) or entry[:1] != [_HF]:
-            continue
-        found: Any = getattr(transformers, str(entry[1]), None)
-        if not _is_model_class(found):
-            continue
-        encoder, info = found.from_pretrained(
+def _models(checkpoint: Checkpoint, dtype: str) -> dict[str, Any]:
+    """Return the parts with weights, loaded one by one: only so do the libraries tell what did not fit.
+
+    Left to themselves they fill what is missing with random numbers, drop what is too much, and go on.
+    """
+    models = {}
+    for name, model_class in _model_classes(checkpoint).items():
+        key = _DTYPE if issubclass(model_class, diffusers.ModelMixin) else "dtype"
+        models[name], info = model_class.from_pretrained(
             str(checkpoint.path / name),
-            dtype=getattr(torch, dtype),
+            **{key: getattr(torch, dtype)},
             use_safetensors=True,
             local_files_only=True,
             output_loading_info=True,
         )
-        _require_none_missing(checkpoint, name, sorted(info["missing_keys"]))
-        encoders[name] = encoder
-    return encoders
-
-
-def _is_model_class(found: object) -> bool:
-    return isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
-
-
-def _require_whole(checkpoint: Checkpoint, pipeline: Any) -> None:
-    """Refuse a model with weights that its files did not bring: they would be random, or nowhere at all."""
-    for name, part in pipeline.components.items():
-        if isinstance(part, nn.Module):
-            empty = [path for path, tensor in part.named_parameters() if tensor.is_meta]
-            _require_none_missing(checkpoint, name, empty)
-
-
-def _require_none_missing(checkpoint: Checkpoint, part: str, missing: list[str]) -> None:
-    if missing:
-        raise ModelError(
-            f"{checkpoint.path / part}: {len(missing)} weights are missing from its files, {missing[0]} first; "
-            "copy or download the checkpoint again"
-        )
+        folder = checkpoint.path / name
+        if missing := sorted(info["missing_keys"]):
+            raise ModelError(
+                f"{folder}: {len(missing)} weights are missing from its files, {missing[0]} first; "
+                "copy or download the checkpoint again"
+            )
+        if surplus := sorted(key for key in info["unexpected_keys"] if not key.startswith(_SPARE)):
+            raise ModelError(
+                f"{folder}: {len(surplus)} weights in its files have no place in the {model_class.__name__} that its "
+                f"config.json describes, {surplus[0]} first; the two do not belong together"
+            )
+    return models

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, int], None]
 """Called as (image_index, step, total_steps) after each denoising step; step counts from 1."""
 
+_SHOWN = 80
 SEED_MIN = -(2**63)
 SEED_MAX = 2**63 - 1
 
@@ -44,6 +45,8 @@ class ImageRequest:
             "must be text",
             self.negative_prompt,
         )
+        for name, text in (("prompt", self.prompt), ("negative_prompt", self.negative_prompt)):
+            _require(name, _is_unicode(text or ""), "must be text without lone surrogates", text)
         _require("n", _is_int(self.n) and self.n >= 1, "must be a whole number of at least 1", self.n)
         _require(
             "size",
@@ -86,11 +89,21 @@ class ImageResult:
 
 def _require(param: str, holds: bool, rule: str, got: object) -> None:
     if not holds:
-        raise RequestError(f"{param} {rule}, got {got!r}", param=param)
+        raise RequestError(f"{param} {rule}, got {_short(got)}", param=param)
+
+
+def _is_unicode(text: str) -> bool:
+    # Half of a surrogate pair comes from an escape in JSON or bytes of a command line, and no tokenizer takes it.
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _short(got: object) -> str:
+    shown = repr(got)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def _is_positive(value: object) -> bool:

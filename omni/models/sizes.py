@@ -7,8 +7,9 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+from omni.config import jsontext
 from omni.errors import InputError, ModelError, SizeError, did_you_mean
 from omni.models.catalog import CatalogRow
 
@@ -17,6 +18,8 @@ AUTO = "auto"  # OpenAI's name for "no wish"
 _OWN_FILE = "omni.json"
 _OWN_KEYS = ("schema", "default_size")
 _SCHEMA = 1
+_MOST_LEVELS = 10  # each level halves the image; more is a damaged file, and numbers that no message can show
+_MOST_COUNT = 10**9
 _DIGITS = 6  # more is no size, and Python refuses to convert thousands of digits
 
 
@@ -125,15 +128,19 @@ def parse_max_image_size(limit: str) -> int:
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file of a checkpoint; raises ModelError with the place of the fault."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = jsontext.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(
             f"{path}: missing; the checkpoint is incomplete, copy or download it again"
         ) from None
     except json.JSONDecodeError as fault:
         raise ModelError(f"{path}:{fault.lineno}:{fault.colno}: not JSON: {fault.msg}") from None
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ModelError(f"{path}: cannot be read: {fault}") from None
+    except OSError as fault:
+        raise ModelError(f"{path}: cannot be read: {fault.strerror or fault}") from None
+    except UnicodeDecodeError as fault:
+        raise ModelError(f"{path}: not JSON: {fault}") from None
+    except ValueError as fault:
+        raise ModelError(f"{path}: not JSON of a checkpoint: {fault}") from None
     if not isinstance(content, dict):
         raise ModelError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
@@ -142,8 +149,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def _vae_scale(model_dir: Path) -> int:
     path = model_dir / "vae" / "config.json"
     channels = read_json(path).get("block_out_channels")
-    if not isinstance(channels, list) or not channels:
-        raise ModelError(f"{path}: block_out_channels must be a list with an entry for each level")
+    if not _is_counts(channels) or not 1 <= len(channels) <= _MOST_LEVELS:
+        raise ModelError(
+            f"{path}: block_out_channels must be a list of positive integers, one for each of 1 to {_MOST_LEVELS} levels"
+        )
     return int(2 ** (len(channels) - 1))
 
 
@@ -151,13 +160,17 @@ def _table(model_dir: Path, row: CatalogRow, factor: int) -> tuple[int | None, i
     if row.positions is None:
         return None, None
     path = model_dir / row.denoisers[0] / "config.json"
-    lengths = read_json(path).get(row.positions.key)
-    wanted = max(row.positions.rows, row.positions.columns)
-    if not isinstance(lengths, list) or len(lengths) <= wanted or not all(_is_count(n) for n in lengths):
+    table = row.positions
+    lengths = read_json(path).get(table.key)
+    wanted = max(table.sequence, table.rows, table.columns)
+    if not _is_counts(lengths) or len(lengths) <= wanted:
+        raise ModelError(f"{path}: {table.key} must be a list of at least {wanted + 1} positive integers")
+    if lengths[table.sequence] < table.least_sequence:
         raise ModelError(
-            f"{path}: {row.positions.key} must be a list of at least {wanted + 1} positive integers"
+            f"{path}: entry {table.sequence} of {table.key} is {lengths[table.sequence]}; the longest prompt that "
+            f"{row.pipeline} takes needs {table.least_sequence}"
         )
-    return lengths[row.positions.columns] * factor, lengths[row.positions.rows] * factor
+    return lengths[table.columns] * factor, lengths[table.rows] * factor
 
 
 def _own_default(model_dir: Path, rules: SizeRules) -> tuple[int, int] | None:
@@ -189,8 +202,10 @@ def _within_limit(size: tuple[int, int], rules: SizeRules) -> tuple[int, int]:
     return rules.check(width, height)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def _is_counts(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(
+        isinstance(count, int) and not isinstance(count, bool) and 0 < count <= _MOST_COUNT for count in value
+    )
 
 
 def _short(text: str) -> str:

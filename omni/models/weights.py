@@ -58,7 +58,7 @@ def _check_file(path: Path) -> None:
             entry["data_offsets"][1] for name, entry in json.loads(header).items() if name != "__metadata__"
         ]
         expected = 8 + length + max(ends, default=0)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         raise ModelError(f"{path}: the safetensors header cannot be read; {_AGAIN}") from None
     if size != expected:
         raise ModelError(f"{path}: {size} bytes, its header says {expected}; {_AGAIN}")

@@ -13,7 +13,7 @@ from fastapi import Request
 
 from omni.engine.request import ImageRequest, ImageResult
 from omni.serving.bodies import read
-from omni.serving.errors import ApiError
+from omni.serving.errors import model_not_found
 from omni.serving.schemas import ImageBody
 from omni.serving.slot import EngineSlot
 
@@ -27,10 +27,10 @@ async def create(request: Request) -> dict[str, Any]:
     """Generate images and return them as base64; every check happens before anything is queued.
 
     Returns OpenAI's image response, plus each image's seed, the size and how long the engine took in seconds.
-    Raises ApiError (400, 404 model, 413, 503) and the engine's InputError (400).
+    Raises ApiError (400, 404 model, 408, 413, 503) and the engine's InputError (400).
     """
     slot: EngineSlot = request.app.state.slot
-    body = await read(request, ImageBody)
+    body = await read(request, ImageBody, request.app.state.arrivals)
     wanted = _image_request(body, slot)
     result = await slot.generate(wanted, lambda: _gone(request))
     # Sizes and times only: a prompt is nobody's business but the client's.
@@ -49,8 +49,7 @@ def encode(image: Image.Image, output_format: str) -> bytes:
 
 def _image_request(body: ImageBody, slot: EngineSlot) -> ImageRequest:
     if body.model not in {None, slot.name}:
-        message = f"model {body.model!r} is not served here; this server serves {slot.name!r}"
-        raise ApiError(message, status=404, param="model", code="model_not_found")
+        raise model_not_found(body.model, slot.name)
     width, height = slot.engine.sizes.resolve(None if body.size == "auto" else body.size)
     return ImageRequest(
         prompt=body.prompt,

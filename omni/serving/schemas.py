@@ -1,10 +1,10 @@
-"""What a request body may say. Unknown fields are refused; what we cannot honour is refused, not ignored."""
+"""What a request body may say. Null is absent; unknown fields are refused; what we cannot honour is refused, not ignored."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from omni.engine.request import SEED_MAX, SEED_MIN
 
@@ -30,11 +30,21 @@ class ImageBody(BaseModel):
     # OpenAI's own fields without a counterpart here: only the value that changes nothing is accepted.
     quality: Literal["auto", "standard"] | None = None
     style: Literal["vivid"] | None = None
-    background: Literal["auto"] | None = None
+    background: Literal["auto", "opaque"] | None = None
     moderation: Literal["auto"] | None = None
     output_compression: Literal[100] | None = None
     partial_images: Literal[0] | None = None
     stream: Literal[False] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, body: Any) -> Any:
+        # For every field alike, as in OpenAI's clients; an unknown one is still unknown.
+        if not isinstance(body, dict):
+            return body
+        return {
+            name: value for name, value in body.items() if value is not None or name not in cls.model_fields
+        }
 
     @field_validator("response_format")
     @classmethod

@@ -1,9 +1,10 @@
 """The life of a server process: serve while loading, stop on a signal without losing an answer.
 
-signal while loading      ends at once, exit 0
-first signal              stops accepting, finishes what is in flight within GRACE_S, exit 0
-second signal             ends at once, exit 128 + signal
-load fails                ends with that error
+before the address is printed   the signal's own effect: exit -15 for SIGTERM, 130 for SIGINT
+signal while loading            ends at once, exit 0
+first signal                    stops accepting, finishes what is in flight, exit 0 within GRACE_S
+second signal                   ends at once, exit 128 + signal
+load fails                      ends with that error
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import uvicorn
+from fastapi import FastAPI
 
+from omni.errors import OmniError
 from omni.serving.app import create_app
+from omni.serving.bodies import Arrivals
 from omni.serving.slot import Engine, EngineSlot, State
 from omni.serving.sockets import url_of
 
 GRACE_S = 10
-"""Seconds that requests in flight get after the first signal; then they end between two steps."""
-_ANSWER_S = 2  # for the refusals to those that did not make it
+"""Seconds from the first signal to the end of the process, whatever is in flight."""
+_ANSWER_S = 2  # the last of them, for the refusals to those that do not make it
+_EXIT_S = 0.5  # and of those, to be gone in time
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +46,11 @@ def run(listener: socket.socket, slot: EngineSlot, build: Callable[[], Engine]) 
 
 
 async def _serve(listener: socket.socket, slot: EngineSlot, build: Callable[[], Engine]) -> None:
-    server = uvicorn.Server(_config(slot))
+    app = create_app(slot)
+    server = uvicorn.Server(_config(app))
     # uvicorn would raise the signal again when it is done: exit -15, and nothing after it runs.
     server.capture_signals = contextlib.nullcontext
-    ending = _Ending(server, slot)
+    ending = _Ending(server, slot, app.state.arrivals)
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ending.asked, signum)
     # Said only now: who reads this line may already send a signal.
@@ -55,20 +61,20 @@ async def _serve(listener: socket.socket, slot: EngineSlot, build: Callable[[], 
     if loading.done():
         loading.result()
     if slot.busy:
-        _log.warning("a step takes longer than the grace of %d s; leaving without it", GRACE_S)
+        _log.warning("nobody waits for the step that still runs; leaving without it")
         _leave(0)
 
 
-def _config(slot: EngineSlot) -> uvicorn.Config:
+def _config(app: FastAPI) -> uvicorn.Config:
+    # No timeout of uvicorn's own: it cancels requests, with a traceback for each, where ours answers them.
     return uvicorn.Config(
-        create_app(slot),
+        app,
         log_config=None,
         access_log=False,
         lifespan="off",
         ws="none",
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE_S + _ANSWER_S,
     )
 
 
@@ -81,9 +87,10 @@ async def _load(slot: EngineSlot, build: Callable[[], Engine]) -> None:
 class _Ending:
     """What ends the server: a signal, or a load that failed."""
 
-    def __init__(self, server: uvicorn.Server, slot: EngineSlot) -> None:
+    def __init__(self, server: uvicorn.Server, slot: EngineSlot, arrivals: Arrivals) -> None:
         self._server = server
         self._slot = slot
+        self._arrivals = arrivals
         self._signals = 0
 
     def asked(self, signum: int) -> None:
@@ -95,9 +102,16 @@ class _Ending:
         if self._slot.state is State.LOADING:
             _log.info("%s while loading: nothing is in flight, leaving", name)
             _leave(0)
-        _log.info("%s: finishing what is in flight, at most %d s; again ends at once", name, GRACE_S)
+        _log.info("%s: finishing what is in flight, at most %g s; again ends at once", name, GRACE_S)
         self._server.should_exit = True
-        asyncio.get_running_loop().call_later(GRACE_S, self._slot.stop)
+        self._arrivals.stop()
+        loop = asyncio.get_running_loop()
+        loop.call_later(GRACE_S - _ANSWER_S, self._slot.stop)
+        loop.call_later(GRACE_S - _EXIT_S, self._late)
+
+    def _late(self) -> None:
+        _log.warning("something takes longer than the grace of %g s; leaving without it", GRACE_S)
+        _leave(0)
 
     def loaded(self, loading: asyncio.Future[None]) -> None:
         if loading.cancelled() or loading.exception():
@@ -107,6 +121,6 @@ class _Ending:
 def _leave(code: int) -> NoReturn:
     # The engine's thread may be deep in an import or a kernel: a normal exit would wait for it, or crash in it.
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, OmniError):
             stream.flush()
     os._exit(code)

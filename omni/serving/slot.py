@@ -91,11 +91,22 @@ class EngineSlot:
         if len(self._jobs) >= QUEUE_LIMIT:
             raise unavailable(f"{QUEUE_LIMIT} requests wait already", "server_busy")
         left = threading.Event()
+        # In a list, to be taken back: the thread keeps a cancelled call until its turn would have come.
+        order = [request]
+        job = self._submit(lambda: self._run(engine, order[0], left))
+
+        def leave(_: asyncio.Future[None]) -> None:
+            left.set()
+            if job.cancel():
+                order.clear()
+
         watcher = asyncio.ensure_future(gone())
-        watcher.add_done_callback(lambda _: left.set())
+        watcher.add_done_callback(leave)
         try:
-            return await asyncio.wrap_future(self._submit(lambda: self._run(engine, request, left)))
-        except Cancelled:
+            return await asyncio.wrap_future(job)
+        except (Cancelled, asyncio.CancelledError):
+            if not left.is_set() and not self._stop.is_set():
+                raise  # nobody left and nothing stops: it is this task that was cancelled
             raise unavailable(
                 "the request was cancelled: client gone or server stopping", "cancelled"
             ) from None
@@ -106,6 +117,8 @@ class EngineSlot:
     def stop(self) -> None:
         """End what runs at its next step and what waits at once."""
         self._stop.set()
+        for job in list(self._jobs):
+            job.cancel()  # no effect on the one that runs
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
         job = self._thread.submit(call)

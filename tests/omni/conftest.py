@@ -40,8 +40,13 @@ def paper_checkpoint(tmp_path: Path) -> Path:
             "_class_name": "ZImagePipeline",
             "transformer": ["diffusers", "ZImageTransformer2DModel"],
             "vae": ["diffusers", "AutoencoderKL"],
+            "text_encoder": ["transformers", "Qwen3Model"],
+            "tokenizer": ["transformers", "Qwen2Tokenizer"],
+            "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
         },
     )
+    for part in ("text_encoder", "tokenizer", "scheduler"):
+        (folder / part).mkdir()
     write_json(folder / "transformer/config.json", {"axes_lens": [1024, 48, 32]})
     write_json(folder / "vae/config.json", {"block_out_channels": [8, 8, 8, 8]})
     for part in ("transformer", "vae"):

@@ -9,11 +9,13 @@ import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from omni import cli
+from omni.engine.request import ImageRequest
 
 HEAVY = ("torch", "diffusers", "transformers")
 HANG_S = 120
@@ -49,6 +51,10 @@ MISTAKES = [
     ),
     (["serve", "BROKEN"], "no model_index.json"),
     (["serve", "M", "--host", "no.such.host.invalid"], "not an address"),
+    (["serve", "M", "--served-model-name", ""], "--served-model-name"),
+    (["serve", "M", "--served-model-name", "\x1b[31mred"], "cannot be printed"),
+    (["serve", "~nosuchuser/m"], "no such folder"),
+    (["serve", "m" * 300], "no such folder"),
     (["generate", "M"], "--prompt"),
     (["generate", "M", "extra", "--prompt", "a"], "unexpected argument 'extra'"),
     (["generate", "M", "--prompt", "a", "--n", "0"], "n must be"),
@@ -59,6 +65,7 @@ MISTAKES = [
     (["generate", "M", "--prompt", "a", "--output", "a.pgn"], "did you mean '.png'"),
     (["generate", "M", "--prompt", "a", "--num-inference-steps", "0"], "num_inference_steps"),
     (["generate", "M", "--prompt", "a", "--guidance-scale", "nan"], "guidance_scale"),
+    (["generate", "M", "--prompt", "a", "--output", "picture"], "needs an extension"),
     (["generate", "nowhere", "--prompt", "a"], "no such folder"),
     (["generate", "BROKEN", "--prompt", "a"], "no model_index.json"),
     (["tiny", "z_imag", "DIR"], "did you mean 'z_image'"),
@@ -135,6 +142,75 @@ def test_control_characters_of_an_argument_do_not_reach_the_terminal(capfd):
     code, _, err = in_process(capfd, "tiny", "\x1b[31mred", "somewhere")
     assert code == 2
     assert "\x1b" not in err
+
+
+FULL = Path("/dev/full")
+needs_a_full_device = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this system")
+
+
+@needs_a_full_device
+@pytest.mark.parametrize("command", ["--help", "serve"])
+def test_output_that_cannot_be_written_is_one_message_and_exit_4(tiny_z_image, command):
+    argv = [sys.executable, "-m", "omni", command]
+    argv += [str(tiny_z_image), "--port", "0"] if command == "serve" else []
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=HANG_S
+        )
+    assert done.returncode == 4
+    assert done.stderr == "omni: standard output cannot be written: No space left on device\n"
+
+
+@needs_a_full_device
+def test_a_path_that_cannot_be_printed_is_exit_4(tiny_z_image, tmp_path, monkeypatch, capfd):
+    with FULL.open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        argv = ["generate", tiny_z_image, "--prompt", "a", "--num-inference-steps", 1, "--device", "cpu"]
+        code, _, err = in_process(capfd, *argv, "-o", tmp_path / "a.png")
+    assert (code, err) == (4, "omni: standard output cannot be written: No space left on device\n")
+
+
+def test_a_reader_that_left_is_exit_141_without_a_word():
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "omni", "--help"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=HANG_S,
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_every_flag_reaches_the_engine(tiny_z_image, tmp_path, monkeypatch, capfd):
+    from omni.engine import engine
+
+    seen = []
+
+    class Seen(engine.Omni):
+        def generate(self, prompt, **how):
+            seen.append((self, prompt))
+            return super().generate(prompt, **how)
+
+    monkeypatch.setattr(engine, "Omni", Seen)
+    words = "--dtype bfloat16 --max-generated-image-size 64*48 --n 2 --seed 7 --size 32x48 --num-inference-steps 3"
+    argv = ["generate", tiny_z_image, "--prompt", "a", "--device", "cpu", "-o", tmp_path, *words.split()]
+    code, _, err = in_process(capfd, *argv, "--negative-prompt", "fog", "--guidance-scale", "4")
+    assert (code, err) == (0, "")
+    [(used, request)] = seen
+    assert (used.dtype, used.device, used.sizes.max_pixels) == ("bfloat16", "cpu", 64 * 48)
+    assert request == ImageRequest(
+        prompt="a",
+        negative_prompt="fog",
+        n=2,
+        width=32,
+        height=48,
+        num_inference_steps=3,
+        guidance_scale=4,
+        seed=7,
+    )
 
 
 def test_generate_in_a_pipe_prints_paths_and_nothing_else(tiny_z_image, tmp_path):

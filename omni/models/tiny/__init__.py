@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 from omni.errors import InfrastructureError, InputError, did_you_mean
+from omni.models.discovery import INDEX
+from omni.models.turn import TURN
 
 # Family -> "module:function"; the function gets (folder, seed) and fills the empty folder.
 FAMILIES: dict[str, str] = {
@@ -26,16 +28,31 @@ def build(family: str, out_dir: Path, *, seed: int = 0) -> Path:
     """
     check(family, out_dir)
     module, function = FAMILIES[family].split(":")
-    unfinished = out_dir.parent / f".{out_dir.name}.{os.getpid()}.unfinished"
+    # Links and "." are followed: a folder that is there may be somebody's working directory or a mount point, which
+    # cannot be replaced, only filled.
+    home = Path(os.path.realpath(out_dir))
+    filled = home.is_dir()
+    name = f".{home.name}.{os.getpid()}.unfinished"
+    unfinished = home / name if filled else home.parent / name
     try:
         unfinished.mkdir(parents=True)
-        getattr(import_module(module), function)(unfinished, seed)
-        unfinished.rename(out_dir)
+        with TURN.taken():
+            getattr(import_module(module), function)(unfinished, seed)
+        if filled:
+            _move_up(unfinished)
+        else:
+            unfinished.rename(home)
     except OSError as fault:
         raise InfrastructureError(f"{out_dir}: cannot be written: {fault.strerror or fault}") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return out_dir
+
+
+def _move_up(unfinished: Path) -> None:
+    # The index last: without it nothing takes the folder for a checkpoint.
+    for entry in sorted(unfinished.iterdir(), key=lambda entry: entry.name == INDEX):
+        entry.rename(unfinished.parent / entry.name)
 
 
 def check(family: str, out_dir: Path) -> None:

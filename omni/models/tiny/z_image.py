@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, ZImagePipeline, ZImageTransformer2DModel
+from safetensors import SafetensorError
 from transformers import Qwen3Config, Qwen3Model
 
 from omni.models.silence import quiet_libraries
@@ -32,7 +33,10 @@ def write(folder: Path, seed: int) -> None:
             transformer=_transformer(),
         )
     with quiet_libraries():
-        pipeline.save_pretrained(folder, safe_serialization=True)
+        try:
+            pipeline.save_pretrained(folder, safe_serialization=True)
+        except SafetensorError as fault:  # how it reports a full disk
+            raise OSError(str(fault)) from None
     (folder / "omni.json").write_text(
         json.dumps({"schema": 1, "default_size": _DEFAULT_SIZE}) + "\n", encoding="utf-8"
     )

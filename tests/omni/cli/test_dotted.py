@@ -58,6 +58,12 @@ def test_json_and_dotted_flags_are_one_mapping():
         ((OPTION, "[1]", f"{OPTION}.per_role.self", "B"), "must be a JSON object"),
         ((f"{OPTION}.per_role.self", "{"), f"{OPTION}.per_role.self: not JSON"),
         ((f"{OPTION}.per_role.self",), "needs a value"),
+        (
+            (OPTION, '{"default": "A", "default": "B"}', f"{OPTION}.per_role.self", "C"),
+            "'default' is given twice",
+        ),
+        ((f"{OPTION}.per_role", '{"self": "A", "self": "B"}'), "'self' is given twice"),
+        ((f"{OPTION}.per_role", '{"a":' * 100_000), "nested deeper"),
     ],
 )
 def test_what_cannot_be_one_mapping_is_refused(argv, says):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PIL import Image
 
@@ -46,12 +48,41 @@ def test_in_a_folder_images_are_named_after_their_seed_and_nothing_earlier_is_lo
     [
         ("nope/a.png", "there is no folder"),
         ("a.pgn", "did you mean '.png'"),
-        ("a", "unknown image format ''"),
+        ("a", "no folder of that name, and a file needs an extension: .png"),
+        (f"{'n' * 300}/a.png", "cannot be used: File name too long"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(tmp_path, path, says):
     with pytest.raises(InputError, match=says):
         Output.of(tmp_path / path)
+
+
+def test_an_unreachable_folder_is_refused(tmp_path, monkeypatch):
+    def locked(_path, **_how):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", locked)  # tests may run as root, whom no folder refuses
+    with pytest.raises(InputError, match="cannot be used: Permission denied"):
+        Output.of(tmp_path / "a.png")
+
+
+def test_a_link_stays_a_link_and_its_target_gets_the_image(tmp_path):
+    (tmp_path / "inner").mkdir()
+    link, target = tmp_path / "link.png", tmp_path / "inner" / "target.png"
+    link.symlink_to(target)
+    assert list(Output.of(link).write(result(3))) == [link]
+    assert link.is_symlink()
+    with Image.open(target) as image:
+        assert image.getpixel((0, 0)) == (3, 0, 0)
+    assert names_in(tmp_path / "inner") == ["target.png"]
+
+
+def test_a_link_to_a_device_leaves_the_device_alone(tmp_path):
+    link = tmp_path / "link.png"
+    link.symlink_to("/dev/null")
+    with pytest.raises(InfrastructureError, match="/dev/null is not a regular file"):
+        list(Output.of(link).write(result(3)))
+    assert Path("/dev/null").is_char_device()
 
 
 def test_a_failed_write_leaves_nothing_and_says_so(tmp_path):

@@ -17,6 +17,8 @@ from omni.errors import RequestError
         ({"n": True}, "n"),
         ({"n": 1.5}, "n"),
         ({"prompt": ["a"]}, "prompt"),
+        ({"prompt": "bad\udcff"}, "prompt"),
+        ({"negative_prompt": "\ud800"}, "negative_prompt"),
         ({"negative_prompt": 3}, "negative_prompt"),
         ({"width": 64}, "size"),
         ({"height": 64}, "size"),
@@ -38,6 +40,18 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], param: str) -> None:
 
     assert caught.value.param == param
     assert caught.value.exit_code == 2
+
+
+def test_a_long_wrong_value_is_not_told_whole() -> None:
+    with pytest.raises(RequestError) as caught:
+        ImageRequest(prompt="x" * 10_000 + "\ud800")
+
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).isascii() or "\ud800" not in str(caught.value)
+
+
+def test_every_real_character_is_legal() -> None:
+    ImageRequest(prompt="\ud7ff\ue000\U0001f408", negative_prompt="\0\U0010ffff")
 
 
 def test_the_ends_of_the_ranges_are_legal() -> None:

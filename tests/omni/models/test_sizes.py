@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -143,7 +144,20 @@ def test_a_wrong_omni_json_is_named(paper_checkpoint: Path, text: str, message: 
         ("vae/config.json", "{}", r"block_out_channels must be a list"),
         ("transformer/config.json", '{"axes_lens": [1, 2]}', r"axes_lens must be a list of at least 3"),
         ("transformer/config.json", '{"axes_lens": [1, 2, "x"]}', r"positive integers"),
-        ("transformer/config.json", b"\xff", r"cannot be read"),
+        ("transformer/config.json", b"\xff", r"not JSON"),
+        (
+            "transformer/config.json",
+            '{"axes_lens": [513, 32, 32]}',
+            r"entry 0 of axes_lens is 513; .* needs 514",
+        ),
+        (
+            "vae/config.json",
+            json.dumps({"block_out_channels": [8] * 20_000}),
+            r"one for each of 1 to 10 levels",
+        ),
+        ("vae/config.json", json.dumps({"block_out_channels": [8] * 11}), r"one for each of 1 to 10 levels"),
+        ("vae/config.json", '{"block_out_channels": [8, "x"]}', r"positive integers"),
+        ("vae/config.json", '{"block_out_channels": [8, true]}', r"positive integers"),
     ],
 )
 def test_configs_that_do_not_say_the_size(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,43 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     target.mkdir()
 
     assert (build("z_image", target) / "model_index.json").is_file()
+
+
+def test_the_working_directory_is_filled_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    build("z_image", Path())
+
+    # A folder that was replaced would leave this process in one that is gone.
+    assert Path("model_index.json").is_file()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_is_followed(exists: bool, tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    if exists:
+        target.mkdir()
+    link.symlink_to(target)
+
+    build("z_image", link)
+    assert link.is_symlink()
+    assert discover(target).row.family == "z_image"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_full_disk(exists: bool, tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    if exists:
+        target.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(InfrastructureError, match=r"model: cannot be written: "):
+            build("z_image", target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path for path in tmp_path.rglob("*") if path != target] == []
 
 
 @pytest.mark.parametrize(

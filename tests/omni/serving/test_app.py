@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
-from omni.serving import slot as slots
+from omni.serving import bodies
 from omni.serving.bodies import BODY_LIMIT
 from omni.serving.schemas import ImageBody
 
@@ -91,6 +91,13 @@ def test_sglang19346_absent_null_and_b64_json_response_formats_all_answer(client
 def test_openai_fields_at_their_defaults_change_nothing(client):
     body = {"quality": "auto", "style": None, "background": "auto", "stream": False, "size": "auto"}
     assert pictures(client.images(num_inference_steps=1, **body))[0].size == client.engine.sizes.default
+    assert pictures(client.images(num_inference_steps=1, background="opaque"))
+
+
+def test_null_is_absent_for_every_field(client):
+    nothing = dict.fromkeys([*ImageBody.model_fields])
+    response = client.images(**{**nothing, "prompt": "a", "num_inference_steps": 1})
+    assert [picture.format for picture in pictures(response)] == ["PNG"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,8 @@ def test_openai_fields_at_their_defaults_change_nothing(client):
     [
         ({"siez": "64x64"}, "siez", "unknown field 'siez' (did you mean 'size'?)"),
         ({"prompt": 7}, "prompt", "'prompt' should be a valid string, got 7"),
-        ({"prompt": None}, "prompt", "'prompt' should be a valid string"),
+        ({"prompt": None}, "prompt", "'prompt' is required"),
+        ({"siez": None}, "siez", "unknown field 'siez'"),
         ({"prompt": ""}, "prompt", "'prompt' should have at least 1 character"),
         ({"n": 0}, "n", "'n' should be greater than or equal to 1, got 0"),
         ({"n": 11}, "n", "'n' should be less than or equal to 10, got 11"),
@@ -137,13 +145,47 @@ def test_all_problems_are_told_at_once(client):
     assert all(f"'{name}'" in message for name in ("n", "siez", "seed"))
 
 
+def test_only_so_many_problems_are_told_and_none_at_length(client):
+    many = refusal(client.images(**{f"{index:x}": 0 for index in range(5000)}))
+    assert many["message"].endswith("and 4990 more") or len(many["message"]) == 2000
+    assert many["param"] == "0"
+    for body in (
+        {"k" * 60_000: 1},
+        {"size": "9" * 60_000},
+        {"model": "m" * 60_000},
+        {"quality": "q" * 60_000},
+    ):
+        response = client.images(**body)
+        assert response.status_code in {400, 404}
+        assert len(response.content) < 3000
+
+
+def test_what_cannot_be_written_as_utf8_is_refused_in_words(client):
+    for content in (
+        b'{"prompt": "a", "\\ud800": 1}',
+        b'{"\\ud800": 1, "\\ud800": 1}',
+        b'{"negative_prompt": "\\ud800", "prompt": "a"}',
+    ):
+        error = refusal(client.request("POST", GENERATIONS, content=content, headers=JSON))
+        assert r"\ud800" in error["message"]
+    assert error["param"] == "negative_prompt"
+    assert client.engine.steps == 0
+
+
+def test_a_value_too_deep_to_be_shown_is_still_refused(client):
+    for opens, closes in (("[", "]"), ('{"a":', "}")):
+        content = f'{{"prompt": "a", "size": {opens * 900}1{closes * 900}}}'
+        response = client.request("POST", GENERATIONS, content=content, headers=JSON)
+        assert refusal(response)["param"] == "size"
+
+
 @pytest.mark.parametrize(
     ("content", "headers", "says"),
     [
         (b"{", JSON, "not JSON"),
         (b"", JSON, "not JSON"),
         (b"\xff\xfe", JSON, "not JSON"),
-        (b"[" * 100_000, JSON, "not JSON"),
+        (b"[" * 60_000, JSON, "not JSON"),
         (b'{"seed": ' + b"9" * 5000 + b"}", JSON, "not JSON"),
         (b"[]", JSON, "must be a JSON object"),
         (b'{"prompt": "a", "prompt": "b"}', JSON, "'prompt' is given twice"),
@@ -171,6 +213,13 @@ def test_a_body_over_the_limit_is_413(client, chunked):
     assert refusal(response, 413)["code"] == "body_too_large"
 
 
+def test_a_prompt_that_would_be_cut_is_refused_with_its_field(client):
+    for field in ("prompt", "negative_prompt"):
+        error = refusal(client.images(**{field: "fog " * 1000, "num_inference_steps": 1}))
+        assert error["param"] == field
+    assert client.engine.steps == 0
+
+
 def test_vllm_omni2586_a_huge_size_is_refused_and_the_next_request_works(client):
     refusal(client.images(size="100000x10000"))
     assert pictures(client.images(num_inference_steps=1))
@@ -182,6 +231,8 @@ def test_the_model_name_is_checked_where_it_is_given(client):
     assert "tiny/z_image" in error["message"]
     [served] = client.get("/v1/models").json()["data"]
     assert served["object"] == "model"
+    assert client.get(f"/v1/models/{served['id']}").json() == served
+    assert refusal(client.get("/v1/models/gpt-image-1"), 404)["code"] == "model_not_found"
     assert pictures(client.images(model=served["id"], num_inference_steps=1))
 
 
@@ -191,6 +242,8 @@ def test_the_model_name_is_checked_where_it_is_given(client):
         ("GET", GENERATIONS, 405, "method_not_allowed", "takes POST"),
         ("POST", "/v1/image/generations", 404, "unknown_url", f"did you mean '{GENERATIONS}'"),
         ("GET", "/docs", 404, "unknown_url", "no such path"),
+        ("POST", f"{GENERATIONS}/", 404, "unknown_url", f"did you mean '{GENERATIONS}'"),
+        ("GET", "/health/", 404, "unknown_url", "did you mean '/health'"),
     ],
 )
 def test_wrong_paths_and_methods_answer_like_everything_else(client, method, path, status, code, says):
@@ -205,6 +258,12 @@ def test_while_loading_everything_is_503_and_says_when_to_come_back(loading_clie
     for response in (loading_client.images(), loading_client.get("/v1/models")):
         assert refusal(response, 503)["code"] == "loading"
         assert int(response.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/models"])
+def test_head_answers_like_get(client, loading_client, path):
+    assert client.request("HEAD", path).status_code == 200
+    assert loading_client.request("HEAD", path).status_code == 503
 
 
 def test_one_generation_at_a_time_while_health_answers(client):
@@ -225,21 +284,13 @@ def test_one_generation_at_a_time_while_health_answers(client):
     assert client.engine.most_inside == 1
 
 
-def test_a_full_queue_is_503(client, monkeypatch):
-    monkeypatch.setattr(slots, "QUEUE_LIMIT", 0)
-    assert refusal(client.images(), 503)["code"] == "server_busy"
-
-
-async def leave_after_first_step(client, body):
-    """Speak ASGI by hand: the client is gone as soon as one step is done."""
-    sent = iter([{"type": "http.request", "body": json.dumps(body).encode()}])
+async def by_hand(client, content, then):
+    """Speak ASGI: send *content*, whole or not, and after that whatever the coroutine function *then* returns."""
+    sent = iter([{"type": "http.request", **content}])
     answers = []
 
     async def receive():
-        if message := next(sent, None):
-            return message
-        assert await asyncio.to_thread(client.engine.stepped.wait, 60)
-        return {"type": "http.disconnect"}
+        return next(sent, None) or await then()
 
     async def send(message):
         answers.append(message)
@@ -262,12 +313,100 @@ async def leave_after_first_step(client, body):
     return answers[0]["status"]
 
 
+def at_the_door(client, story):
+    """Run *story*, in which the engine is held; it is let go also when the story fails."""
+    try:
+        return asyncio.run(story)
+    finally:
+        client.engine.may_go.set()
+
+
+HANG_S = 20
+GONE = {"type": "http.disconnect"}
+ONE_STEP = {"prompt": "a", "num_inference_steps": 1}
+
+
+def test_the_queue_has_an_end_and_clients_that_left_take_no_place_in_it(client):
+    client.engine.may_go.clear()
+
+    async def crowded():
+        leaving = asyncio.Event()
+
+        async def leave():
+            await leaving.wait()
+            return GONE
+
+        content = {"body": json.dumps(ONE_STEP).encode()}
+        crowd = [asyncio.create_task(by_hand(client, content, leave)) for _ in range(64)]
+        async with client.session() as session:
+            await asyncio.to_thread(client.engine.entered.wait, 60)
+            one_too_many = await asyncio.wait_for(session.post(GENERATIONS, json=ONE_STEP), HANG_S)
+            leaving.set()
+            first, *waiting = crowd
+            left = await asyncio.wait_for(asyncio.gather(*waiting), HANG_S)
+            assert not first.done()
+            live = asyncio.create_task(session.post(GENERATIONS, json=ONE_STEP))
+            await asyncio.wait([live], timeout=0.2)
+            client.engine.may_go.set()
+            return one_too_many, {*left, await first}, await live
+
+    one_too_many, left, live = at_the_door(client, crowded())
+    assert refusal(one_too_many, 503)["code"] == "server_busy"
+    assert left == {503}
+    assert pictures(live)
+    assert client.engine.calls == 2
+
+
 def test_vllm_omni1347_a_client_that_leaves_frees_the_engine_and_hurts_nobody_else(client):
-    body = {"prompt": "a", "n": 10, "num_inference_steps": 200}
-    assert asyncio.run(leave_after_first_step(client, body)) == 503
+    async def leave_after_first_step():
+        assert await asyncio.to_thread(client.engine.stepped.wait, 60)
+        return GONE
+
+    body = json.dumps({"prompt": "a", "n": 10, "num_inference_steps": 200}).encode()
+    assert asyncio.run(by_hand(client, {"body": body}, leave_after_first_step)) == 503
     assert 0 < client.engine.steps < 2000
     assert client.engine.inside == 0
     assert pictures(client.images(num_inference_steps=1))
+
+
+def test_a_client_that_leaves_amid_its_body_is_no_event(client, caplog):
+    async def leave():
+        return GONE
+
+    asyncio.run(by_hand(client, {"body": b'{"prompt"', "more_body": True}, leave))
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert client.engine.calls == 0
+
+
+def test_a_body_that_does_not_arrive_is_408(client, monkeypatch):
+    monkeypatch.setattr(bodies, "BODY_S", 0.05)
+
+    async def stall():
+        await asyncio.sleep(60)
+
+    half = {"body": b'{"prompt"', "more_body": True}
+    assert asyncio.run(by_hand(client, half, stall)) == 408
+    assert pictures(client.images(num_inference_steps=1))
+
+
+def test_what_waits_when_the_server_stops_is_told_at_once(client):
+    client.engine.may_go.clear()
+
+    async def stopped():
+        async with client.session() as session:
+            running, waiting = [
+                asyncio.create_task(session.post(GENERATIONS, json=ONE_STEP)) for _ in range(2)
+            ]
+            await asyncio.to_thread(client.engine.entered.wait, 60)
+            client.app.state.slot.stop()
+            answer = await asyncio.wait_for(waiting, HANG_S)
+            assert not running.done()
+            client.engine.may_go.set()
+            await running
+            return answer
+
+    assert refusal(at_the_door(client, stopped()), 503)["code"] == "cancelled"
+    assert client.engine.calls == 1
 
 
 def test_a_stopping_server_ends_what_runs_and_refuses_what_comes(client):

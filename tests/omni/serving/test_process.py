@@ -66,15 +66,18 @@ def ended(process):
     return process.returncode, out, err
 
 
-def sent_and_being_read(url, body):
-    """Return a socket whose request the app is handling: 100-continue comes when it asks for the body."""
+def sent_and_being_read(url, body, *, missing=0):
+    """Return a socket whose request the app is handling: 100-continue comes when it asks for the body.
+
+    *missing* bytes at its end are not sent.
+    """
     host, port = url.removeprefix("http://").split(":")
     connection = socket.create_connection((host, int(port)), timeout=HANG_S)
     content = json.dumps(body).encode()
     head = f"POST /v1/images/generations HTTP/1.1\r\nHost: omni\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\nExpect: 100-continue\r\n\r\n"
     connection.sendall(head.encode())
     assert b"100 Continue" in connection.recv(4096)
-    connection.sendall(content)
+    connection.sendall(content[: len(content) - missing])
     return connection
 
 
@@ -178,18 +181,41 @@ SLOW = """
                 time.sleep(float(sys.argv[1]))
             raise Cancelled("between steps")
 
+    def build():
+        time.sleep(float(sys.argv[3]))
+        return Engine()
+
     logging.basicConfig(level=logging.INFO)
-    server.GRACE_S, server._ANSWER_S = float(sys.argv[2]), 1
-    server.run(listen("127.0.0.1", 0), EngineSlot("slow"), Engine)
+    server.GRACE_S, server._ANSWER_S = float(sys.argv[2]) + 1, 1
+    server.run(listen("127.0.0.1", 0), EngineSlot("slow"), build)
 """
 
 
 @contextmanager
-def slow_server(*, step_s, grace_s):
-    with started("-c", textwrap.dedent(SLOW), str(step_s), str(grace_s)) as process:
+def slow_server(*, step_s, grace_s, missing=0):
+    with started("-c", textwrap.dedent(SLOW), str(step_s), str(grace_s), "0") as process:
         url = url_of(process)
         wait_ready(process, url)
-        yield process, sent_and_being_read(url, {"prompt": "a"})
+        yield process, sent_and_being_read(url, {"prompt": "a"}, missing=missing)
+
+
+def test_sigterm_does_not_wait_for_a_load():
+    with started("-c", textwrap.dedent(SLOW), "0", "0", str(10 * HANG_S)) as process:
+        url = url_of(process)
+        assert httpx.get(f"{url}/health", timeout=HANG_S).status_code == 503
+        process.send_signal(signal.SIGTERM)
+        # Tens of milliseconds; what waits for anything at all takes the grace.
+        assert process.wait(timeout=5) == 0
+
+
+def test_a_half_sent_body_is_refused_at_the_first_signal_and_keeps_nobody():
+    with slow_server(step_s=0.01, grace_s=10 * HANG_S, missing=1) as (process, connection):
+        process.send_signal(signal.SIGTERM)
+        status, answer = whole_answer(connection)
+        assert (status, answer["error"]["code"]) == (503, "server_stopping")
+        code, _, err = ended(process)
+    assert code == 0
+    assert "ERROR" not in err
 
 
 def test_after_the_grace_a_request_is_cancelled_between_steps_and_told():
