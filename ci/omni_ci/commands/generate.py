@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from omni_ci.commands.selecting import Selecting, named
-from omni_ci.generating import generate_one
+from omni_ci.commands.making import KnownKeys, made_ready
+from omni_ci.commands.selecting import Selecting
 from omni_ci.report import counted, nothing_selected, say, write_document
 
 
@@ -15,7 +11,7 @@ def generate(
     file: str,
     /,
     *,
-    known_key: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = None,
+    known_key: KnownKeys = None,
     selecting: Selecting | None = None,
 ) -> int:
     """Write the Buildkite pipeline to standard output.
@@ -30,11 +26,7 @@ def generate(
         What to select by.
 
     """
-    known_keys = named("--known-key", known_key, "the key of a step")
-    made = (selecting or Selecting()).plan((file,))
-    generated = generate_one(made, known_keys=known_keys)
-    for notice in (*made.notices, *generated.notices):
-        say(f"note: {notice}")
+    made, generated = made_ready(file, known_key=known_key, selecting=selecting or Selecting())
     if generated.text is None:
         say(nothing_selected(made.selection))
         return 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from omni_ci.commands.selecting import Selecting, named
-from omni_ci.generating import generate_one
+from omni_ci.commands.making import KnownKeys, made_ready
+from omni_ci.commands.selecting import Selecting
 from omni_ci.model import slug
 from omni_ci.report import annotation, counted, nothing_selected, say
 from omni_ci.uploading import Agent, save
@@ -18,7 +15,7 @@ def upload(
     file: str,
     /,
     *,
-    known_key: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = None,
+    known_key: KnownKeys = None,
     selecting: Selecting | None = None,
 ) -> int:
     """Hand the pipeline to buildkite-agent, with its reasons.
@@ -33,11 +30,7 @@ def upload(
         What to select by.
 
     """
-    known_keys = named("--known-key", known_key, "the key of a step")
-    made = (selecting or Selecting()).plan((file,))
-    generated = generate_one(made, known_keys=known_keys)
-    for notice in (*made.notices, *generated.notices):
-        say(f"note: {notice}")
+    made, generated = made_ready(file, known_key=known_key, selecting=selecting or Selecting())
     name = slug(made.pipelines[0].name.removesuffix(".yml").removeprefix(".buildkite/"))
     saved = save(made.root, name, pipeline=generated.text, selection=made.selection.to_json())
     agent = Agent(saved, os.environ)
