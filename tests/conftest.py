@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -13,6 +14,18 @@ import pytest
 from pytest_omni import OmniServerParams
 
 pytest_plugins = ["pytester"]
+
+# The e2e pair also runs where only the runtime and coverage are installed.
+with contextlib.suppress(ImportError):
+    from hypothesis import HealthCheck, settings
+
+    # No deadline: how fast an example is says something about the machine only.
+    settings.register_profile(
+        "explore", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    # What a merge needs gives one commit one verdict; looking for new examples is for everybody else.
+    settings.register_profile("gate", parent=settings.get_profile("explore"), derandomize=True)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "explore"))
 
 _TINY = "tiny/"
 # A folder with checkpoints that are there already, one a family: who made one lends it to these tests.
