@@ -8,11 +8,14 @@ A page marks a table with `<!-- table: NAME -->` … `<!-- /table -->`; what lie
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+
+from lanes import TEST_LANES, TestLane
 
 from omni.attention.registry import BACKENDS
 from omni.models.catalog import CATALOG
@@ -21,24 +24,42 @@ from omni_hardware.errors import did_you_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-REPORT = re.compile(r"^\s*def (test_(?P<repo>[a-z]+)(?P<number>\d{2,})_(?P<what>\w+))", re.MULTILINE)
+
+# How a test's name writes a tracker, and how people do. A name that is not here is no report.
+TRACKERS = {
+    "afd_plugin": "vllm-project/afd-plugin",
+    "agent": "buildkite/agent",
+    "aspect": "aspect-cli",
+    "caikit": "caikit/caikit",
+    "camunda": "camunda-platform-helm",
+    "infra": "vllm-project/ci-infra",
+    "lmcache": "LMCache",
+    "pytorch": "pytorch/pytorch",
+    "sglang": "sgl-project/sglang",
+    "vllm": "vllm-project/vllm",
+    "vllm_omni": "vllm-project/vllm-omni",
+}
+REPORT = re.compile(
+    rf"^\s*def test_(?P<repo>{'|'.join(TRACKERS)})(?P<number>\d+)_(?P<what>\w+)", re.MULTILINE
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Return 0 when every page is current (or was made so), 3 when `--check` found drift."""
+    parser = argparse.ArgumentParser(description="Write the tables of the docs from the code they describe.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 3 and name what drifted")
+    is_check = parser.parse_args(arguments).check
     drifted = []
-    for page in sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]):
+    for page in sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")]):
         before = page.read_text(encoding="utf-8")
         after = BLOCK.sub(partial(_filled, page), before)
         if after != before:
             drifted.append(page.relative_to(ROOT))
-            if "--check" not in arguments:
+            if not is_check:
                 page.write_text(after, encoding="utf-8")
     for page in drifted:
-        print(
-            f"{page}: {'out of date; run python scripts/docs_tables.py' if '--check' in arguments else 'rewritten'}"
-        )
-    return 3 if drifted and "--check" in arguments else 0
+        print(f"{page}: {'out of date; run python scripts/docs_tables.py' if is_check else 'rewritten'}")
+    return 3 if drifted and is_check else 0
 
 
 def _filled(page: Path, match: re.Match[str]) -> str:
@@ -105,10 +126,39 @@ def families() -> str:
     )
 
 
+def lanes() -> str:
+    return _markdown(
+        ["lane", "tests", "marks", "how"],
+        [
+            [
+                lane.name,
+                _paths(lane.paths) + (f" without {_paths(lane.without)}" if lane.without else ""),
+                f"`{lane.marks}`",
+                _how(lane),
+            ]
+            for lane in TEST_LANES
+        ],
+    )
+
+
+def _paths(paths: Iterable[str]) -> str:
+    return ", ".join(f"`{path}/`" for path in paths)
+
+
+def _how(lane: TestLane) -> str:
+    return ", ".join(
+        [
+            "two workers" if "-n2" in lane.options else "one at a time",
+            *(["in `--fast`"] if lane.fast else []),
+            *([f"only with `--{lane.name}`"] if lane.opt_in else []),
+        ]
+    )
+
+
 def field_reports() -> str:
     rows = [
         [
-            f"{match['repo']} #{match['number']}",
+            f"{TRACKERS[match['repo']]}#{match['number']}",
             match["what"].replace("_", " "),
             f"`{path.relative_to(ROOT)}`",
         ]
@@ -124,6 +174,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "backends": backends,
     "families": families,
+    "lanes": lanes,
     "field-reports": field_reports,
 }
 

@@ -51,9 +51,11 @@ TEST_LANES = (
         options=("-n2",),
     ),
     # Signals, ports and groups: never side by side with another test.
-    TestLane(name="process", paths=("tests",), without=("tests/e2e",), marks="process"),
+    TestLane(name="process", paths=("tests",), without=("tests/e2e", "tests/omni"), marks="process"),
     # One process: two that import torch get in each other's way on two cores.
     TestLane(name="torch", paths=("tests/omni",), without=("tests/omni/config",), fast=False),
+    # The same for `omni serve`, whose processes import torch.
+    TestLane(name="server", paths=("tests/omni",), marks="process", fast=False),
     TestLane(name="e2e", paths=("tests/e2e",), marks="cpu", fast=False),
     TestLane(name="gpu", paths=("tests/e2e",), marks="cuda or rocm", fast=False, opt_in=True),
 )

@@ -41,7 +41,7 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
         beside=beside.pipelines,
     )
     if rendered.is_empty:
-        return Generated(text=None, notices=rendered.notices)
+        return Generated(text=None, notices=(*beside.notices, *rendered.notices))
     findings: tuple[Finding, ...] = validate(
         rendered.document,
         origins=rendered.origins,
@@ -57,5 +57,5 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
     )
     return Generated(
         text=to_yaml(rendered.document),
-        notices=(*rendered.notices, *map(str, findings), *unchecked),
+        notices=(*beside.notices, *rendered.notices, *map(str, findings), *unchecked),
     )

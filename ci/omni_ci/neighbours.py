@@ -24,12 +24,13 @@ class Neighbours:
 
     keys: frozenset[str] = frozenset()
     pipelines: tuple[Running, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def neighbours_of(plan: Plan, *, known_keys: Iterable[str] = ()) -> Neighbours:
     """Return what the one pipeline of *plan* waits for in other files; nothing is read where it waits for nothing.
 
-    A file that cannot be planned counts with all of its keys: what runs of it is somebody else's answer.
+    A file that cannot be planned counts with all of its keys, and a notice says so.
     """
     pipeline = plan.pipelines[0]
     known, wanted = set(known_keys), _foreign(pipeline.steps)
@@ -38,16 +39,20 @@ def neighbours_of(plan: Plan, *, known_keys: Iterable[str] = ()) -> Neighbours:
     keys = {name: found for name, found in keys_by_file(plan.root).items() if name != pipeline.name}
     judged: dict[str, Running] = {}
     tried: set[str] = set()
+    notices: list[str] = []
     while name := next((one for one in keys if one not in tried and keys[one] & (wanted - known)), None):
         tried.add(name)
         try:
             other = plan.again(name)
-        except OmniError:
+        except OmniError as error:
+            notices.append(f"{name} cannot be planned, so all of its steps are taken to run: {error}")
             continue
         judged[name] = (other.pipelines[0], other.selection.running(name))
         wanted |= _foreign(other.pipelines[0].steps)
     return Neighbours(
-        keys=frozenset(key for found in keys.values() for key in found), pipelines=tuple(judged.values())
+        keys=frozenset(key for found in keys.values() for key in found),
+        pipelines=tuple(judged.values()),
+        notices=tuple(notices),
     )
 
 

@@ -97,7 +97,7 @@ def test_every_test_is_in_exactly_one_lane(lanes, collected):
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ([], ["static", "unit", "pytester", "process", "torch", "e2e"]),
+        ([], ["static", "unit", "pytester", "process", "torch", "server", "e2e"]),
         (["--fast"], ["static", "unit", "pytester", "process"]),
         (["torch", "unit"], ["torch", "unit"]),
         (["--gpu"], ["gpu"]),

@@ -70,6 +70,11 @@ class Scratch:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
+    @staticmethod
+    def presets_of(sku: str) -> str:
+        """Return the presets file with its one row called *sku*."""
+        return PRESETS.replace("l4:", f"{sku}:")
+
     def edit(self, name: str, old: str, new: str) -> None:
         text = (self.root / name).read_text(encoding="utf-8")
         assert old in text, f"{name} has no {old!r}"

@@ -20,7 +20,7 @@ def test_the_package_has_a_complete_policy() -> None:
     assert policy.labels["ci-run-all"] == ("*",)
 
 
-def test_vllm_lmcache3816_tests_failures_are_never_retried() -> None:
+def test_lmcache3816_tests_failures_are_never_retried() -> None:
     statuses = {rule.exit_status for rule in default_policy().retry.infra}
     assert statuses.isdisjoint({1, 137, "*"})
 

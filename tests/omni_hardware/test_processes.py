@@ -99,7 +99,7 @@ def test_the_whole_tree_goes_and_a_stranger_stays(start):
 
 
 @process
-def test_vllm_omni_3683_a_killed_root_leaves_no_grandchild(start):
+def test_vllm_omni3683_a_killed_root_leaves_no_grandchild(start):
     child, grandchild = start(PARENT.format(code=SLEEP))
     child.kill()
     child.wait(timeout=HANG_S)
@@ -136,7 +136,7 @@ def test_root_gets_its_chance_before_its_children(start, tmp_path):
 
 
 @process
-def test_afd_plugin_392_a_zombie_is_dead(start):
+def test_afd_plugin392_a_zombie_is_dead(start):
     # the parent never reaps its child, as a container's PID 1 may not
     child, zombie = start(PARENT.format(code="print('up')"))
     deadline = time.monotonic() + HANG_S

@@ -255,7 +255,7 @@ def pytest_omni_server_command(config, params, port):
 """
 
 
-def test_caikit_646_a_stolen_port_is_tried_again(armed, inner):
+def test_caikit646_a_stolen_port_is_tried_again(armed, inner):
     stub = Path(__file__).with_name("stub_server.py")
     armed.makeconftest(STEALING_CONFTEST.format(stub=str(stub)))
     armed.makepyfile(

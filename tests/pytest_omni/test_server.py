@@ -44,7 +44,7 @@ def test_failure_says_how_far_it_came(sight, expected):
     assert (None if error is None else str(error)) == expected
 
 
-def test_vllm_omni_7612_the_tests_own_timeout_is_the_only_deadline():
+def test_vllm_omni7612_the_tests_own_timeout_is_the_only_deadline():
     assert failure(Sight(seconds=1300), params=PARAMS, port=1) is None
     assert failure(Sight(seconds=1801), params=PARAMS, port=1) is not None
 

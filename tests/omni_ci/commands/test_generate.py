@@ -206,3 +206,13 @@ def test_a_known_key_that_names_nothing_is_refused(scratch: Any) -> None:
     ran = scratch.run("generate", ".buildkite/cuda/test-ready.yml", "--known-key")
     assert ran.code == 2
     assert "--known-key names nothing" in ran.err
+
+
+def test_a_neighbour_that_cannot_be_planned_is_said(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "  - label: Docs\n", "  - label: Docs\n    depends_on: other\n")
+    broken = "steps:\n  - {label: o, key: other, comand: make}\n"
+    scratch.write({".buildkite/amd/test-ready.yml": broken})
+    ran = scratch.run("generate", PIPELINE, "--all")
+    assert ran.code == 0, ran.err
+    assert "note: .buildkite/amd/test-ready.yml cannot be planned" in ran.err
+    assert "did you mean 'commands'" in ran.err

@@ -13,25 +13,13 @@ from typing import Any
 import pytest
 
 PIPELINE = ".buildkite/cuda/test-ready.yml"
-PRESETS = """\
-schema: 1
-skus:
-  l4:
-    platform: cuda
-    sku: L4
-    template: k8s-spec
-    cards: [1, 2, 4]
-    queue: l4-k8s
-    resource: nvidia.com/gpu
-    per_card: {cpu: 10, memory: 40Gi, shm: 24Gi}
-"""
 
 
 def test_each_pipeline_is_rendered_with_the_presets_beside_it(scratch: Any) -> None:
     steps = (
         "steps: [{label: x, key: x, commands: [y], mirror_hardwares: %s, source_file_dependencies: [z/]}]\n"
     )
-    own = PRESETS.replace("l4:", "l4big:")
+    own = scratch.presets_of("l4big")
     scratch.commit(
         {
             ".buildkite/big/test-ready.yml": steps % "l4big_1",
@@ -64,9 +52,7 @@ def test_each_pipeline_is_rendered_with_the_presets_beside_it(scratch: Any) -> N
 def test_the_presets_beside_a_pipeline_come_before_the_common_ones(scratch: Any) -> None:
     steps = "steps: [{label: x, commands: [y], mirror_hardwares: %s}]\n"
     named = {"common": "h1", "big": "h2"}
-    scratch.write(
-        {f".buildkite/{at}/presets.yml": PRESETS.replace("l4:", f"{name}:") for at, name in named.items()}
-    )
+    scratch.write({f".buildkite/{at}/presets.yml": scratch.presets_of(name) for at, name in named.items()})
     scratch.write(
         {".buildkite/big/test-ready.yml": steps % "h2_1", ".buildkite/small/test-ready.yml": steps % "h1_1"}
     )
