@@ -10,6 +10,15 @@ import pytest
 
 STUB = Path(__file__).with_name("stub_server.py")
 HANG_GUARD_S = 60.0
+# CI and BUILD_NUMBER: pytest then prints its short summary uncut, so that every message is there twice.
+OUTER = (
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTEST_XDIST_WORKER",
+    "PYTEST_XDIST_WORKER_COUNT",
+    "CI",
+    "BUILD_NUMBER",
+)
 
 CONFTEST = f"""
 import sys
@@ -27,7 +36,7 @@ class Inner(Protocol):
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inner runs see one plugin, and nothing of how the outer run was started."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+    for name in OUTER:
         monkeypatch.delenv(name, raising=False)
 
 
