@@ -1,7 +1,8 @@
 """Process trees that we started: who belongs to one, which ports it holds, how it ends, what its log said.
 
-Only owned processes are ever signalled: descendants of the root, and members of the group that the root leads.
-A zombie counts as dead: a container's PID 1 that does not reap must not make us wait.
+Only owned processes are ever signalled: descendants of the root, members of the group that the root leads, and
+what carries our tag in its environment. A zombie counts as dead: a container's PID 1 that does not reap must not
+make us wait.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,20 @@ __all__ = [
     "descendants",
     "is_alive",
     "listeners",
+    "listening",
     "log_tail",
+    "named",
     "redact",
     "stop",
+    "stop_trees",
+    "tagged",
 ]
 
 _POLL_S = 0.02
 _AFTER_ROOT_S = 5.0  # what is left of the group had its own TERM; it gets this long
 _AFTER_KILL_S = 5.0  # the kernel ends a killed process at once, unless a driver call holds it
 _TAIL_BYTES_A_LINE = 2000
+_HAS_PROC = Path("/proc/self/environ").exists()
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
@@ -73,13 +79,28 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 def listeners(pid: int) -> set[tuple[str, int]]:
     """Return address and port of every TCP socket on which *pid* or one of its descendants listens."""
+    return listening((*_root(pid), *descendants(pid)))
+
+
+def listening(processes: Iterable[psutil.Process]) -> set[tuple[str, int]]:
+    """Return address and port of every TCP socket on which one of *processes* listens."""
     found: set[tuple[str, int]] = set()
-    for process in (*_root(pid), *descendants(pid)):
+    for process in processes:
         with contextlib.suppress(*_GONE, psutil.AccessDenied):
             found |= {
                 (c.laddr.ip, c.laddr.port) for c in _connections(process) if c.status == psutil.CONN_LISTEN
             }
     return found
+
+
+def tagged(name: str, value: str) -> list[psutil.Process]:
+    """Return the living processes that were started with *name* in their environment, its value starting so.
+
+    What a server starts inherits its environment, also into a session of its own and below another parent.
+    """
+    entry = f"{name}={value}"
+    found = [pid for pid in psutil.pids() if pid != os.getpid() and _carries(pid, entry)]
+    return [process for pid in found for process in _root(pid)]
 
 
 def stop(process: subprocess.Popen[bytes] | int, *, grace_s: float = 10.0) -> Ending:
@@ -90,19 +111,26 @@ def stop(process: subprocess.Popen[bytes] | int, *, grace_s: float = 10.0) -> En
     """
     pid = process if isinstance(process, int) else process.pid
     root = [] if isinstance(process, subprocess.Popen) and process.poll() is not None else _root(pid)
-    members = {member.pid: member for member in (*root, *descendants(pid))}
-    if not members:
-        return Ending.GONE
-    _signal(root, signal.SIGTERM)
-    _wait(lambda: not any(map(is_alive, root)), grace_s if root else 0.0)
-    _update(members, pid)
-    _signal([member for member in members.values() if member not in root], signal.SIGTERM)
-    _wait(lambda: not any(map(is_alive, members.values())), min(grace_s, _AFTER_ROOT_S))
-    killed = _kill_all(members, pid)
-    if isinstance(process, subprocess.Popen):
+    ending = stop_trees(root, lambda: descendants(pid), grace_s=grace_s)
+    if isinstance(process, subprocess.Popen) and ending is not Ending.GONE:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_AFTER_KILL_S)  # reaps, so that no zombie of ours stays
-    return Ending.KILL if killed else Ending.TERM
+    return ending
+
+
+def stop_trees(
+    roots: Sequence[psutil.Process], others: Callable[[], Iterable[psutil.Process]], *, grace_s: float
+) -> Ending:
+    """End several roots and what *others* finds, which is asked again until it finds nothing; see `stop`."""
+    members = _together(roots, others())
+    if not any(map(is_alive, members)):
+        return Ending.GONE
+    _signal(roots, signal.SIGTERM)
+    _wait(lambda: not any(map(is_alive, roots)), grace_s)
+    members = _together(members, others())
+    _signal([member for member in members if member not in roots], signal.SIGTERM)
+    _wait(lambda: not any(map(is_alive, members)), min(grace_s, _AFTER_ROOT_S))
+    return Ending.KILL if _kill_all(members, others) else Ending.TERM
 
 
 def log_tail(path: Path, lines: int = 60, *, secrets: Iterable[str] = ()) -> str:
@@ -119,6 +147,17 @@ def log_tail(path: Path, lines: int = 60, *, secrets: Iterable[str] = ()) -> str
     while shown and not shown[-1].strip():
         shown.pop()
     return strip_controls(redact("\n".join(shown[-lines:]), secrets=secrets))
+
+
+def named(processes: Iterable[psutil.Process]) -> str:
+    """Return "pid N (command line)" for each that lives, secrets redacted."""
+    rows: list[str] = []
+    for process in processes:
+        with contextlib.suppress(*_GONE, psutil.AccessDenied):
+            if is_alive(process):
+                command = " ".join(redact_words(process.cmdline()))
+                rows.append(f"pid {process.pid} ({command or process.name()})")
+    return ", ".join(rows)
 
 
 def _root(pid: int) -> list[psutil.Process]:
@@ -146,14 +185,28 @@ def _connections(process: psutil.Process) -> list[Any]:
     return list(query(kind="tcp"))
 
 
+def _carries(pid: int, entry: str) -> bool:
+    proc = Path("/proc", str(pid), "environ")
+    if not _HAS_PROC:
+        with contextlib.suppress(*_GONE, psutil.AccessDenied, OSError):
+            name, _, value = entry.partition("=")
+            return str(psutil.Process(pid).environ().get(name, "")).startswith(value)
+        return False
+    with contextlib.suppress(OSError):
+        return os.fsencode(f"\0{entry}") in b"\0" + proc.read_bytes()
+    return False
+
+
 def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> bool:
-    sent = False
+    """Send *number* to what lives, and return whether there was any."""
+    lives = False
     for process in processes:
-        with contextlib.suppress(*_GONE):
+        # denied: it took another user's rights; who may not be signalled is alive all the same
+        with contextlib.suppress(*_GONE, psutil.AccessDenied):
             if is_alive(process):
+                lives = True
                 process.send_signal(number)
-                sent = True
-    return sent
+    return lives
 
 
 def _wait(done: Callable[[], bool], seconds: float) -> None:
@@ -162,30 +215,19 @@ def _wait(done: Callable[[], bool], seconds: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _update(members: dict[int, psutil.Process], pid: int) -> None:
-    for late in descendants(pid):
-        members.setdefault(late.pid, late)
+def _together(known: Iterable[psutil.Process], found: Iterable[psutil.Process]) -> list[psutil.Process]:
+    return list({process.pid: process for process in (*found, *known)}.values())
 
 
-def _kill_all(members: dict[int, psutil.Process], pid: int) -> bool:
+def _kill_all(members: Sequence[psutil.Process], others: Callable[[], Iterable[psutil.Process]]) -> bool:
     """SIGKILL whatever lives, children born meanwhile included; return whether there was any."""
     killed = False
     deadline = time.monotonic() + _AFTER_KILL_S
     while True:
-        _update(members, pid)
-        if not _signal(members.values(), signal.SIGKILL):
+        members = _together(members, others())
+        if not _signal(members, signal.SIGKILL):
             return killed
         killed = True
         if time.monotonic() > deadline:
-            raise InfrastructureError(f"still alive after SIGKILL: {_named(members.values())}")
+            raise InfrastructureError(f"still alive after SIGKILL: {named(members)}")
         time.sleep(_POLL_S)
-
-
-def _named(processes: Iterable[psutil.Process]) -> str:
-    rows: list[str] = []
-    for process in processes:
-        with contextlib.suppress(*_GONE, psutil.AccessDenied):
-            if is_alive(process):
-                command = " ".join(redact_words(process.cmdline()))
-                rows.append(f"pid {process.pid} ({command or process.name()})")
-    return ", ".join(rows)

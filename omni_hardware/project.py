@@ -28,6 +28,7 @@ _TAKEN = {
         ("parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings"),
         "a marker of pytest's own",
     ),
+    "hardware": "the marker that hardware_test writes",
     ANY_SKU: "the SKU of a platform that has none to tell apart",
 }
 _TABLE_HEADER = re.compile(r"^\s*\[{1,2}\s*tool\s*\.\s*omni\s*[.\]]", re.MULTILINE)

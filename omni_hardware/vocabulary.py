@@ -5,6 +5,7 @@ A new SKU is one word in one row; a new platform is one row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ class Platform:
 
     visibility: the variables that decide which devices a process sees; all of them are written, with one value.
     runs_items_of: platforms whose tests this one runs as well.
+    products: (SKU, pattern) for products that are not called by the SKU's own name; the rest are found as a word.
     """
 
     name: str
@@ -26,6 +28,19 @@ class Platform:
     visibility: tuple[str, ...]
     skus: tuple[str, ...]
     runs_items_of: tuple[str, ...] = ()
+    products: tuple[tuple[str, str], ...] = ()
+
+    def sku_of(self, product: str) -> str | None:
+        """Return the SKU of a product's name as its tool prints it, or None for one that no row knows.
+
+        >>> PLATFORMS["cuda"].sku_of("NVIDIA H100 80GB HBM3"), PLATFORMS["cuda"].sku_of("NVIDIA GH200 480GB")
+        ('H100', None)
+        """
+        named = {sku: re.escape(sku) for sku in self.skus if sku != ANY_SKU}
+        for sku, pattern in {**named, **dict(self.products)}.items():
+            if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", product, re.ASCII | re.IGNORECASE):
+                return sku
+        return None
 
 
 # ROCm reads CUDA_VISIBLE_DEVICES too: unequal lists crash several frameworks at import, so both are written.
@@ -36,9 +51,27 @@ _ROWS = (
         True,
         ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
         ("MI250", "MI300", "MI325", "MI355"),
+        products=(
+            ("MI250", "MI250X?"),
+            ("MI300", "MI300[AX]?"),
+            ("MI325", "MI325X?"),
+            ("MI355", "MI355X?"),
+        ),
     ),
     Platform("xpu", True, ("ZE_AFFINITY_MASK",), ("B60",)),
-    Platform("npu", False, ("ASCEND_RT_VISIBLE_DEVICES",), ("A2", "A3", "A5", "310P")),
+    Platform(
+        "npu",
+        False,
+        ("ASCEND_RT_VISIBLE_DEVICES",),
+        ("A2", "A3", "A5", "310P"),
+        # The chips' names: a system is called A2, npu-smi prints 910B2C. 910A, 910B and 910ProB are older than A2.
+        products=(
+            ("A2", r"(?:Ascend ?)?910_?B\d[A-Z]?"),
+            ("A3", r"Ascend ?910(?:_?93\d\d)?|910_?93\d\d"),
+            ("A5", r"(?:Ascend ?)?950[A-Z]*"),
+            ("310P", r"(?:Ascend ?)?310P\d?"),
+        ),
+    ),
     Platform("musa", True, ("MUSA_VISIBLE_DEVICES",), ("S5000",)),
     Platform("cpu", False, (), (ANY_SKU,)),
 )

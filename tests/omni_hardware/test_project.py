@@ -77,6 +77,7 @@ def test_without_a_pyproject_nothing_is_armed(tmp_path):
         ("topics = ['']", "[tool.omni] topics: '' cannot be a marker: letters, digits and _ . - only"),
         ("marks = ['not']", "[tool.omni] marks: 'not' is a word of -m expressions"),
         ("marks = ['skipif']", "[tool.omni] marks: 'skipif' is a marker of pytest's own"),
+        ("marks = ['hardware']", "[tool.omni] marks: 'hardware' is the marker that hardware_test writes"),
         ("marks = ['x', 'x']", "[tool.omni] marks: 'x' is listed twice"),
         ("topics = ['cuda']", "[tool.omni] topics: 'cuda' is already in platforms"),
         ("topics = ['H100']", "[tool.omni] topics: 'H100' is already in skus.cuda"),

@@ -61,3 +61,47 @@ def test_a_new_row_is_all_that_a_platform_needs():
     grown = dataclasses.replace(DEFAULT, platforms=(*DEFAULT.platforms, row))
     assert {"tpu", "v5e"} <= set(grown.words())
     assert grown.platform_of("v5e") is row
+
+
+@pytest.mark.parametrize(
+    ("platform", "product", "sku"),
+    [
+        ("cuda", "NVIDIA H100 80GB HBM3", "H100"),
+        ("cuda", "NVIDIA H100 NVL", "H100"),
+        ("cuda", "NVIDIA A100-SXM4-80GB", "A100"),
+        ("cuda", "NVIDIA H20-3e", "H20"),
+        ("cuda", "NVIDIA H200", "H200"),
+        ("cuda", "NVIDIA L4", "L4"),
+        ("cuda", "NVIDIA L40S", None),
+        ("cuda", "NVIDIA GH200 480GB", None),
+        ("cuda", "NVIDIA GB200", None),
+        ("cuda", "NVIDIA GeForce RTX 4090", None),
+        ("rocm", "AMD Instinct MI300X", "MI300"),
+        ("rocm", "AMD Instinct MI300A", "MI300"),
+        ("rocm", "AMD Instinct MI325X", "MI325"),
+        ("rocm", "AMD INSTINCT MI250 (MCM) OAM AC MBA", "MI250"),
+        ("rocm", "AMD Instinct MI308X", None),
+        ("rocm", "AMD Instinct MI210", None),
+        ("xpu", "Intel(R) Arc(TM) Pro B60 Graphics", "B60"),
+        ("xpu", "Intel(R) Data Center GPU Max 1100", None),
+        ("npu", "910B2C", "A2"),
+        ("npu", "Ascend 910B4", "A2"),
+        ("npu", "Ascend910", "A3"),
+        ("npu", "Ascend910_9391", "A3"),
+        ("npu", "910B", None),
+        ("npu", "910ProB", None),
+        ("npu", "Ascend950PR", "A5"),
+        ("npu", "310P3", "310P"),
+        ("npu", "310", None),
+        ("musa", "MTT S5000", "S5000"),
+        ("musa", "MTT S80", None),
+        ("cpu", "any", None),
+    ],
+)
+def test_a_product_is_called_by_its_sku(platform, product, sku):
+    assert PLATFORMS[platform].sku_of(product) == sku
+
+
+def test_every_pattern_names_a_sku_of_its_row():
+    for row in DEFAULT.platforms:
+        assert {sku for sku, _ in row.products} <= set(row.skus)
