@@ -57,12 +57,12 @@ TEST_LANES = (
     # The same for `omni serve`, whose processes import torch.
     TestLane(name="server", paths=("tests/omni",), marks="process", fast=False),
     TestLane(name="e2e", paths=("tests/e2e",), marks="cpu", fast=False),
-    TestLane(name="gpu", paths=("tests/e2e",), marks="cuda or rocm", fast=False, opt_in=True),
+    TestLane(name="gpu", paths=("tests/e2e", "tests/gpu"), marks="cuda or rocm", fast=False, opt_in=True),
 )
 
 LANES = ("static", *(lane.name for lane in TEST_LANES if not lane.opt_in))
 FAST = ("static", *(lane.name for lane in TEST_LANES if lane.fast))
-OPT_IN = (*(lane.name for lane in TEST_LANES if lane.opt_in), "compat")
+OPT_IN = (*(lane.name for lane in TEST_LANES if lane.opt_in), "compat", "soak")
 
 
 def door() -> int:
@@ -104,8 +104,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--compat", action="store_true", help="only the oldest supported pytest and diffusers"
     )
+    parser.add_argument(
+        "--soak", action="store_true", help="only 200 servers and 20 kills; what is left is red"
+    )
     options = parser.parse_args(arguments)
-    if options.fast and (options.lanes or options.gpu or options.compat):
+    if options.fast and (options.lanes or any(getattr(options, name) for name in OPT_IN)):
         parser.error("--fast chooses the lanes itself; leave it out, or the lanes")
     if unknown := [name for name in options.lanes if name not in {*LANES, *OPT_IN}]:
         parser.error(f"no lane {unknown[0]!r} (known: {', '.join((*LANES, *OPT_IN))})")
@@ -126,6 +129,8 @@ def run_lane(name: str) -> int:
         import compat
 
         return compat.main()
+    if name == "soak":
+        return run([sys.executable, "benchmarks/soak.py", "--json", "benchmarks/results/soak.json"])
     lane = next(lane for lane in TEST_LANES if lane.name == name)
     if lane.opt_in:
         here = platform_here()

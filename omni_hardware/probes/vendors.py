@@ -63,6 +63,7 @@ VENDORS: tuple[Vendor, ...] = (
         hints=("dev/nvidiactl", "dev/dxg", "proc/driver/nvidia/version"),
         needs_tool=False,  # NVML is a library
         tells=("memory in use", "memory by process", "MIG"),
+        proven=True,  # NVML on one H200, driver 580: benchmarks/results/plugin-h200.json
     ),
     # /dev/kfd is on every desktop with an AMD chip: without a tool it shows nothing
     Vendor(

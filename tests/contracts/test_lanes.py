@@ -102,13 +102,16 @@ def test_every_test_is_in_exactly_one_lane(lanes, collected):
         (["torch", "unit"], ["torch", "unit"]),
         (["--gpu"], ["gpu"]),
         (["--compat"], ["compat"]),
+        (["--soak"], ["soak"]),
     ],
 )
 def test_the_lanes_that_run(lanes, arguments, names):
     assert lanes.chosen(lanes.parse(arguments)) == names
 
 
-@pytest.mark.parametrize("arguments", [["--fast", "unit"], ["--fast", "--gpu"], ["--compat", "--fast"]])
+@pytest.mark.parametrize(
+    "arguments", [["--fast", "unit"], ["--fast", "--gpu"], ["--compat", "--fast"], ["--fast", "--soak"]]
+)
 def test_fast_beside_a_lane_is_refused_instead_of_ignored(lanes, arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         lanes.parse(arguments)

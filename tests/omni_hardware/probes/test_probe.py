@@ -229,7 +229,7 @@ def test_what_makes_asking_worth_it(machine, tmp_path, platform, nodes, worth, d
 
 
 def test_only_what_was_seen_on_a_device_is_called_proven():
-    assert [vendor.platform for vendor in VENDORS if vendor.proven] == []
+    assert [vendor.platform for vendor in VENDORS if vendor.proven] == ["cuda"]
 
 
 def test_every_sample_is_read_by_a_test():
