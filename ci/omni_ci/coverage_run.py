@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-from omni_ci import coverage_tally
+from omni_ci import coverage_core, coverage_tally
 from omni_ci.coverage import Counts, Half, Outcome, Plan, is_measurement, judge_half
 from omni_ci.coverage_report import Report, read_report
 from omni_ci.coverage_upload import AGENT, Say, upload
@@ -146,11 +146,14 @@ def _run_half(
 ) -> Outcome:
     command = pytest_command(half, plan, folder=folder)
     say(f"--- {half.mode} half of {plan.model_id}: {shlex.join(command)}")
+    core = coverage_core.choose(coverage_core.wanted_of(plan.forwarded, environ))
+    say(f"coverage core {core.name}: {core.because}")
     tally = scratch / "tally.json"
     measured = {
         **environ,
         # Data of its own: nothing that another half or an interrupted run left is combined into this report.
         "COVERAGE_FILE": str(scratch / ".coverage"),
+        coverage_core.VARIABLE: core.name,
         coverage_tally.ENVIRONMENT: str(tally),
     }
     status = children.run(command, environ=measured)

@@ -394,3 +394,13 @@ def test_the_counts_are_plain_json(project, tmp_path):
         capture_output=True,
     )
     assert json.loads(tally.read_text()) == {"executed": 1, "skipped": 0, "failed": 0}
+
+
+def test_coveragepy2076_a_core_that_this_python_lacks_neither_warns_nor_aborts(project):
+    # warnings are errors in this project: coverage's own about the core would end the run
+    project.write({"pyproject.toml": CONFIG + 'core = "sysmon"\nbranch = true\n'})
+    done = project.split("--model-id", "z_image", *HALVES, *CHOSEN, COVERAGE_CORE="sysmon")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no-sysmon" not in done.stdout + done.stderr
+    assert f"coverage core {'sysmon' if sys.version_info >= (3, 14) else 'ctrace'}: " in done.stdout
+    assert len(project.reports()) == 2
