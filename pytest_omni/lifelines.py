@@ -11,40 +11,56 @@ from typing import Any
 
 import pytest
 
-SIGTERM_EXIT = 128 + signal.SIGTERM
+# What ends a session from outside; SIGINT is pytest's own business. Windows has no SIGHUP.
+_ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _LOOK_EVERY_S = 0.3
 
 
 class TerminationHandler:
-    """Turns SIGTERM into an orderly end of the session, so that fixtures are torn down.
+    """Turns SIGTERM and SIGHUP into an orderly end of the session, so that fixtures are torn down.
 
-    `timeout 20m pytest`, a cancelled job and a deleted pod all send SIGTERM, which by default ends Python at once.
-    *ending* is true from the signal on. pytest prints its summaries for exit codes of its own only, so the session
-    ends like an interrupted one; who reads *ending* sets SIGTERM_EXIT once they are written.
+    `timeout 20m pytest`, a cancelled job and a deleted pod all send SIGTERM, a closed terminal SIGHUP; by default
+    both end Python at once. pytest prints its summaries for exit codes of its own only, so the session ends like an
+    interrupted one; who reads `exit_code` sets it once they are written. *first* is called before the end.
     """
 
-    def __init__(self) -> None:
-        self._previous: Any = None
-        self._installed = False
-        self.ending = False
+    def __init__(self, first: Callable[[], None] | None = None) -> None:
+        self._first = first
+        self._previous: dict[int, Any] = {}
+        self._ended_by: int | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return 128 + the signal that ended the session, None when no signal did."""
+        return None if self._ended_by is None else 128 + self._ended_by
 
     def install(self) -> None:
-        """Take SIGTERM over; only the main thread may, elsewhere nothing happens."""
-        if threading.current_thread() is threading.main_thread() and not self._installed:
-            self._previous = signal.signal(signal.SIGTERM, self._end_session)
-            self._installed = True
+        """Take the signals over; only the main thread may, elsewhere nothing happens."""
+        if threading.current_thread() is not threading.main_thread() or self._previous:
+            return
+        for number in _ENDINGS:
+            previous = signal.getsignal(number)
+            if (
+                previous is not signal.SIG_IGN or number == signal.SIGTERM
+            ):  # nohup ignores SIGHUP, and means it
+                self._previous[number] = previous
+                signal.signal(number, self._end_session)
 
     def restore(self) -> None:
-        """Give SIGTERM back, unless somebody took it from us meanwhile."""
+        """Give the signals back, except one that somebody took from us meanwhile."""
         # not while the session ends: a second signal would cut the teardown of the next server short
-        if self._installed and not self.ending and signal.getsignal(signal.SIGTERM) == self._end_session:
-            signal.signal(signal.SIGTERM, self._previous or signal.SIG_DFL)
-            self._installed = False
+        if self._ended_by is None and threading.current_thread() is threading.main_thread():
+            for number, previous in self._previous.items():
+                if signal.getsignal(number) == self._end_session:
+                    signal.signal(number, previous or signal.SIG_DFL)
+            self._previous.clear()
 
-    def _end_session(self, _number: int, _frame: FrameType | None) -> None:
-        if not self.ending:
-            self.ending = True
-            pytest.exit("SIGTERM: stopping the servers of this session")
+    def _end_session(self, number: int, _frame: FrameType | None) -> None:
+        if self._ended_by is None:
+            self._ended_by = number
+            if self._first is not None:
+                self._first()
+            pytest.exit(f"{signal.Signals(number).name}: stopping the servers of this session")
 
 
 class ParentWatch:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_omni.server import Sight, shown_text
+from pytest_omni.server import shown_text
+from pytest_omni.starting import Sight
 
 _EVERY_S = 1.0
+_QUIET_S = 10.0
 
 
 class ServerProgress:
@@ -32,7 +34,9 @@ class ServerProgress:
             self._write(self._reporter, "")
         elif not sight.ready and sight.seconds >= self._next_s:
             self._next_s = sight.seconds + _EVERY_S
-            self._write(self._reporter, f"omni_server {self._model}: {sight.seconds:.0f} s, {sight.phase}")
+            silent = f", log silent for {sight.quiet:.0f} s" if sight.quiet >= _QUIET_S else ""
+            line = f"omni_server {self._model}: {sight.seconds:.0f} s, {sight.words}{silent}"
+            self._write(self._reporter, line)
 
     def _write(self, reporter: Any, line: str) -> None:
         self._shown = bool(line)

@@ -1,18 +1,19 @@
-"""What a test asks of a server, what it gets, and how to judge what a starting one shows. No process here."""
+"""What a test asks of a server, and what it gets. No process here."""
 
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from omni_hardware.errors import InfrastructureError, InputError, strip_controls
+from omni_hardware.errors import InputError, strip_controls
 from omni_hardware.redaction import redact, redact_words, secret_values
 
 HOST = "127.0.0.1"
+_ALWAYS_SHOWN = ("port", "init_timeout", "health_path", "stop_timeout")
+_SHOWN_IF_SET = ("stall_timeout", "deploy_config")
 _NO_ENV: Mapping[str, str] = MappingProxyType({})
 
 
@@ -23,6 +24,9 @@ class OmniServerParams:
     init_timeout: seconds from the start of the process to the first 200 on health_path; the only deadline there is.
     port: None picks a free one. env: laid over the environment of pytest.
     stop_timeout: seconds from SIGTERM to SIGKILL; a killed server leaves no coverage.
+    stall_timeout: give up earlier, once nothing was logged for so many seconds; None waits for init_timeout.
+    deploy_config: a file that your hook hands to the server; a run level may put a patched copy in its place.
+    memory_timeout: seconds that device memory may need to come back after the server has ended.
     """
 
     model: str
@@ -32,6 +36,9 @@ class OmniServerParams:
     init_timeout: float = 600.0
     health_path: str = "/health"
     stop_timeout: float = 30.0
+    stall_timeout: float | None = None
+    deploy_config: str | Path | None = None
+    memory_timeout: float = 60.0
 
     def __post_init__(self) -> None:
         """Refuse what would only show as a strange server later."""
@@ -44,20 +51,25 @@ class OmniServerParams:
         shown = {
             "model": shown_text(self.model, env),
             "server_args": redact_words(self.server_args, secrets=secret_values(env)),
-            **{name: getattr(self, name) for name in ("port", "init_timeout", "health_path", "stop_timeout")},
+            **{name: getattr(self, name) for name in _ALWAYS_SHOWN},
+            **{name: value for name in _SHOWN_IF_SET if (value := getattr(self, name)) is not None},
         }
         return f"OmniServerParams({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 @dataclass(frozen=True, slots=True)
 class OmniServer:
-    """A running server that answered its health check; *log_path* holds all it printed."""
+    """A running server that answered its health check; *log_path* holds all it printed.
+
+    Of several processes, *pid* and *log_path* are the first one's; *log_paths* has every log, in order.
+    """
 
     model: str
     port: int
     pid: int
     log_path: Path
     params: OmniServerParams
+    log_paths: tuple[Path, ...] = ()
 
     @property
     def url(self) -> str:
@@ -65,96 +77,15 @@ class OmniServer:
         return f"http://{HOST}:{self.port}"
 
 
-class ServerError(InfrastructureError):
-    """A server did not become ready; the message has the phases it reached and the end of its log."""
-
-
-class PortStolenError(ServerError):
-    """Somebody else listens on the port that we picked: another port may do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """What one look at a starting server shows.
-
-    health: the last HTTP status; None before any answer. foreign: somebody else listens on our port.
-    elsewhere: where our own process listens, if that is not where it was told to.
-    """
-
-    seconds: float
-    exit_code: int | None = None
-    listening: bool = False
-    foreign: bool = False
-    elsewhere: tuple[str, ...] = ()
-    health: int | None = None
-    detail: str = ""
-
-    @property
-    def ready(self) -> bool:
-        """Whether our own process listens and says that it is healthy; a port alone may be a stranger's."""
-        return self.exit_code is None and self.listening and self.health == 200
-
-    @property
-    def phase(self) -> str:
-        """How far the start has come, in words."""
-        if self.listening:
-            return f"listening, {self.detail or 'no answer to the health check yet'}"
-        if self.foreign:
-            return "another process listens on the port"
-        if self.elsewhere:
-            return f"listening on {', '.join(self.elsewhere)}, not on {HOST} and the port that it was given"
-        return "not listening yet"
-
-
-def failure(sight: Sight, *, params: OmniServerParams, port: int) -> ServerError | None:
-    """Return why waiting on is pointless, or None while there is hope."""
-    what = f"server for {params.model!r} on port {port}"
-    if sight.exit_code is not None:
-        how = f"{exit_words(sight.exit_code)} {sight.seconds:.1f} s after its start ({sight.phase})"
-        if sight.exit_code == 0:
-            return ServerError(
-                f"{what} exited with {how}. It must stay in the foreground: what it left in the background "
-                "is neither watched nor stopped"
-            )
-        return (PortStolenError if sight.foreign else ServerError)(f"{what} exited with {how}")
-    if sight.seconds >= params.init_timeout:
-        return ServerError(
-            f"{what} is not ready after init_timeout={params.init_timeout:g} s. "
-            f"Reached: started, then {sight.phase}. GET {params.health_path} must answer 200"
-        )
-    return None
-
-
 def environment(base: Mapping[str, str], params: OmniServerParams) -> dict[str, str]:
     """Return the server's environment: a copy of *base* with the test's own entries on top.
 
-    Names of the running test are left out; a server that outlives a test would carry a stale one.
+    Names of the running test are left out; a server that outlives a test would carry a stale one. Neither *base* nor
+    os.environ is ever changed: servers may be started from several threads.
     """
     inherited = {key: value for key, value in base.items() if key != "PYTEST_CURRENT_TEST"}
     # unbuffered, so that the log has the last words of a server that dies
     return {"PYTHONUNBUFFERED": "1", **inherited, **params.env}
-
-
-def exit_words(code: int) -> str:
-    """Return how a process ended, from its return code: "code 3", or the signal that ended it.
-
-    >>> exit_words(-11)
-    'signal SIGSEGV'
-    """
-    if code >= 0:
-        return f"code {code}"
-    try:
-        return f"signal {signal.Signals(-code).name}"
-    except ValueError:  # real-time signals have numbers only
-        return f"signal {-code}"
-
-
-def with_log(
-    error: ServerError, *, command: list[str], env: Mapping[str, str], log_path: Path, tail: str
-) -> ServerError:
-    """Return the same kind of error with the command and the end of the log in its message."""
-    what, shown = shown_text(str(error), env), tail or "(empty)"
-    return type(error)(f"{what}\ncommand: {shown_command(command, env)}\nlog: {log_path}, its end:\n{shown}")
 
 
 def shown_text(text: str, env: Mapping[str, str]) -> str:
@@ -179,6 +110,9 @@ def _problems(params: OmniServerParams) -> list[tuple[str, str]]:
         ("port", "" if good_port else f"must be None or 1…65535, not {port!r}"),
         ("init_timeout", _not_seconds(params.init_timeout)),
         ("stop_timeout", _not_seconds(params.stop_timeout)),
+        ("stall_timeout", "" if params.stall_timeout is None else _not_seconds(params.stall_timeout)),
+        ("memory_timeout", _not_seconds(params.memory_timeout)),
+        ("deploy_config", _not_file_name(params.deploy_config)),
         ("health_path", _not_path(params.health_path)),
     ]
 
@@ -199,6 +133,11 @@ def _not_environment(env: Mapping[str, str]) -> str:
         if "\0" in value:
             return f"[{name!r}] holds a NUL character, which no program can be given"
     return ""
+
+
+def _not_file_name(path: object) -> str:
+    good = path is None or (isinstance(path, str | Path) and str(path) not in {"", "."})
+    return "" if good else f"must be None or the path of a file, not {path!r}"
 
 
 def _not_path(path: object) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_omni.lifelines import SIGTERM_EXIT
-from pytest_omni.servers import Servers
+from pytest_omni.lifelines import TerminationHandler
+
+if TYPE_CHECKING:
+    from pytest_omni.servers import Running, Servers
+    from pytest_omni.stopping import Stopping
 
 _SENT = "omni_notes"
 _NOTES = pytest.StashKey[list[str]]()
-_SERVERS = pytest.StashKey[Servers]()
+_SERVERS = pytest.StashKey["Servers"]()
+_GUARD = pytest.StashKey[TerminationHandler]()
+_WORKERS = pytest.StashKey[list[Any]]()
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -27,17 +33,42 @@ def notes_of(config: pytest.Config) -> list[str]:
 def servers_of(config: pytest.Config) -> Servers:
     """Return the session's servers."""
     if _SERVERS not in config.stash:
-        config.stash[_SERVERS] = Servers(notes_of(config), is_worker=is_worker(config))
+        from pytest_omni.servers import Servers
+
+        def ended(running: Running, stopping: Stopping) -> None:
+            _enter(config, running, stopping)
+
+        config.stash[_SERVERS] = Servers(ended, is_worker=is_worker(config))
     return config.stash[_SERVERS]
 
 
+def guard(config: pytest.Config) -> None:
+    """Let SIGTERM end this session in order, servers or not: xdist's controller and its workers end together."""
+    if _GUARD not in config.stash:
+        config.stash[_GUARD] = TerminationHandler(lambda: _end_workers(config))
+    config.stash[_GUARD].install()
+
+
+def remember_worker(config: pytest.Config, gateway: Any) -> None:
+    """Keep a worker's pid: execnet tells it nothing for 10 s when its controller is asked to end."""
+    # Private in execnet. Without it, and on another machine, the worker is ended after those 10 s.
+    if popen := getattr(getattr(gateway, "_io", None), "popen", None):
+        config.stash.setdefault(_WORKERS, []).append(popen)
+
+
 def stop_servers(config: pytest.Config) -> None:
-    """Stop what still runs, and set the exit code that SIGTERM asks for; without a server, nothing happens."""
+    """Stop what still runs, and set the exit code that a signal asks for; without a server, nothing happens."""
+    handlers: list[TerminationHandler] = []
     if servers := config.stash.get(_SERVERS, None):
         servers.stop_all()
-        session: pytest.Session | None = config.pluginmanager.getplugin("session")
-        if servers.terminated and session is not None:
-            session.exitstatus = SIGTERM_EXIT
+        handlers.append(servers.termination)
+    if own := config.stash.get(_GUARD, None):
+        own.restore()
+        handlers.append(own)
+    session: pytest.Session | None = config.pluginmanager.getplugin("session")
+    code = next((handler.exit_code for handler in handlers if handler.exit_code is not None), None)
+    if code is not None and session is not None:
+        session.exitstatus = code
 
 
 def send_notes(config: pytest.Config) -> None:
@@ -50,3 +81,22 @@ def send_notes(config: pytest.Config) -> None:
 def receive_notes(config: pytest.Config, workeroutput: dict[str, Any]) -> None:
     """Take a worker's notes into the controller's."""
     notes_of(config).extend(workeroutput.get(_SENT, ()))
+
+
+def _end_workers(config: pytest.Config) -> None:
+    for popen in config.stash.get(_WORKERS, ()):
+        with contextlib.suppress(OSError):
+            popen.terminate()
+
+
+def _enter(config: pytest.Config, running: Running, stopping: Stopping) -> None:
+    from pytest_omni.ledger import ledger_of
+    from pytest_omni.stopping import notes
+
+    notes_of(config).extend(notes(running, stopping))
+    ledger_of(config).add_server(
+        running.params.model,
+        ready_s=None if running.ready is None else round(running.ready.seconds, 3),
+        stopped=stopping.how.value,
+        coverage=stopping.coverage.state.value,
+    )
