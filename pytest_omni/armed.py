@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
 
 import pytest
 
 from omni_hardware.vocabulary import Vocabulary
 from pytest_omni.arming import arming_of
-from pytest_omni.fixtures import omni_server
-from pytest_omni.session import notes_of, receive_notes, send_notes, stop_servers
 
-__all__ = ["omni_server"]
+# Modules with hooks and fixtures, each registered as a plugin of an armed session; one line a module.
+FEATURES: tuple[str, ...] = (
+    "pytest_omni.items",  # first: what it withholds, the others must not see
+    "pytest_omni.bookkeeping",
+    "pytest_omni.preflight",
+    "pytest_omni.variants",
+    "pytest_omni.devices",
+    "pytest_omni.doctor",
+    "pytest_omni.fresh_process",  # after devices: what it runs sees what was leased
+    "pytest_omni.fixtures",
+    "pytest_omni.engines",
+    "pytest_omni.sharding.hooks",  # last: divides what the others leave
+)
+# "module:function": called with the early config before any conftest is imported; one line a function.
+AT_LOAD: tuple[str, ...] = (
+    "pytest_omni.worker_visibility:visibility_at_load",  # first: it knows a worker by the snapshot that it still has
+    "pytest_omni.machine:snapshot_at_load",
+)
+_PREFIX = "omni-"
+
+
+def arm(config: pytest.Config) -> None:
+    """Register this module and every feature, once, and run what has to come before the conftests."""
+    if config.pluginmanager.has_plugin(f"{_PREFIX}armed"):
+        return
+    config.pluginmanager.register(import_module(__name__), f"{_PREFIX}armed")
+    for name in FEATURES:
+        config.pluginmanager.register(import_module(name), _PREFIX + name.rpartition(".")[2])
+    for place in AT_LOAD:
+        module, _, function = place.partition(":")
+        getattr(import_module(module), function)(config)
 
 
 def register_markers(config: pytest.Config, vocabulary: Vocabulary) -> None:
@@ -20,31 +48,6 @@ def register_markers(config: pytest.Config, vocabulary: Vocabulary) -> None:
         config.addinivalue_line("markers", line)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Say which words count here."""
-    return arming_of(config).header()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send a worker's notes, once pytest has torn everything down."""
-    send_notes(session.config)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 pluggy matches names
-    """Take over a worker's notes."""
-    receive_notes(node.config, getattr(node, "workeroutput", {}))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Tell what a green result would hide."""
-    if notes := notes_of(config):
-        terminalreporter.section("omni servers", yellow=True)
-        for note in dict.fromkeys(notes):
-            terminalreporter.write_line(note)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop what a broken teardown left running."""
-    stop_servers(config)
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers."""
+    register_markers(config, arming_of(config).vocabulary)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_omni import hookspecs, usage
-from pytest_omni.arming import arming_of
+from pytest_omni import arming, command_line, hookspecs, usage
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -16,23 +15,25 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Decide once, before any conftest runs."""
-    arming_of(early_config)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini keys, and the flags that carry our name."""
+    command_line.declare_ini(parser)
+    command_line.declare_flags(parser, common=False)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, None, None]:
+    """Decide whether this session is ours before any conftest runs."""
+    with arming.around_conftests(early_config, parser, args):
+        yield
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the vocabulary's markers and the fixtures, in a project that asked for them."""
-    arming = arming_of(config)
-    if arming.problem:
-        raise pytest.UsageError(arming.problem)
-    if arming.armed:
-        from pytest_omni import armed
-
-        config.pluginmanager.register(armed, "omni-armed")
-        armed.register_markers(config, arming.vocabulary)
+    """Raise what is wrong with the project's table and the settings."""
+    arming.configure(config)
 
 
 def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:

@@ -7,15 +7,35 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
 from omni_hardware.vocabulary import DEFAULT
 from pytest_omni.arming import LINE_TO_ADD, arming_of
+from pytest_omni.mark_names import declared, named
+from pytest_omni.marks import MARK, is_declared
 
-FIXTURES = frozenset({"omni_server"})
+FIXTURES = frozenset(
+    {"devices", "omni_server", "omni_server_function", "omni_runner", "omni_runner_function"}
+)
+# Words of every day: a project that has lost such a fixture of its own is not told to arm us before its tests run.
+_COMMON_FIXTURES = frozenset({"offline_client", "online_client", "run_level"})
 HOOK = "pytest_omni_server_command"
+ENGINE_HOOK = "pytest_omni_engine"
+_COMMAND = (
+    HOOK,
+    f"no command to run; implement the hook {HOOK}(config, params, port)",
+    "the command line as a list",
+)
+_ENGINE = (ENGINE_HOOK, f"no engine to give; implement the hook {ENGINE_HOOK}(config, params)", "the engine")
+# fixture → the hook that it cannot do without, what to say, what the hook returns
+_NEEDED_HOOKS = {
+    "omni_server": _COMMAND,
+    "omni_server_function": _COMMAND,
+    "omni_runner": _ENGINE,
+    "omni_runner_function": _ENGINE,
+}
 _SENT = "omni_usage_error"
 _TOLD = pytest.StashKey[str]()
 _REFUSED = pytest.StashKey[tuple[str, str]]()
@@ -27,17 +47,13 @@ def mistake(config: pytest.Config, items: Iterable[pytest.Item]) -> str | None:
     if not arming_of(config).armed:
         found = next(_unarmed_uses(config, items), None)
         return None if found is None else _not_armed(config, *found)
-    if config.pluginmanager.hook.pytest_omni_server_command.get_hookimpls():
-        return None
-    user = next((item for item in items if "omni_server" in getattr(item, "fixturenames", ())), None)
-    return (
-        None
-        if user is None
-        else (
-            f"{user.nodeid}: omni_server has no command to run; implement the hook "
-            f"{HOOK}(config, params, port) in a conftest.py and return the command line as a list"
-        )
-    )
+    hooks = config.pluginmanager.hook
+    missing = {
+        fixture: need
+        for fixture, need in _NEEDED_HOOKS.items()
+        if not getattr(hooks, need[0]).get_hookimpls()
+    }
+    return next(_without_hook(missing, items), None) if missing else None
 
 
 def remember_refusal(collector: pytest.Collector, error: BaseException) -> None:
@@ -49,7 +65,7 @@ def remember_refusal(collector: pytest.Collector, error: BaseException) -> None:
 
 def at_run_time(item: pytest.Item, error: BaseException | None) -> str | None:
     """Return what to do about a fixture of ours that a test asked for by getfixturevalue(), unarmed; or None."""
-    if not isinstance(error, pytest.FixtureLookupError) or error.argname not in FIXTURES:
+    if not isinstance(error, pytest.FixtureLookupError) or error.argname not in FIXTURES | _COMMON_FIXTURES:
         return None
     armed = arming_of(item.config).armed
     return None if armed else _not_armed(item.config, item.nodeid, f"fixture {error.argname!r}")
@@ -77,6 +93,14 @@ def conclude(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
 
+def _without_hook(missing: Mapping[str, tuple[str, str, str]], items: Iterable[pytest.Item]) -> Iterator[str]:
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in missing:
+                _, what, returned = missing[fixture]
+                yield f"{item.nodeid}: {fixture} has {what} in a conftest.py and return {returned}"
+
+
 def _not_armed(config: pytest.Config, where: str, what: str) -> str:
     own = " (or register the marker, if it is your own)" if what.startswith("marker") else ""
     return (
@@ -93,13 +117,22 @@ def _our_words() -> set[str]:
 def _unarmed_uses(config: pytest.Config, items: Iterable[pytest.Item]) -> Iterator[tuple[str, str]]:
     if refused := config.stash.get(_REFUSED, None):
         yield refused
-    declared = {re.split(r"[:(]", line, maxsplit=1)[0].strip() for line in config.getini("markers")}
-    ours = _our_words() - declared
-    for item in items:
-        yield from ((item.nodeid, f"fixture {name!r}") for name in _unmet(item))
-        yield from (
-            (item.nodeid, f"marker {mark.name!r}") for mark in item.iter_markers() if mark.name in ours
-        )
+    ours = _our_words().difference(declared(config))
+    looked_at = ours | {MARK}
+    clear: set[frozenset[str]] = set()  # a project that is not ours must not feel that we looked
+    for item, names in named(items):
+        if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            yield from ((item.nodeid, f"fixture {name!r}") for name in _unmet(item))
+        if names in clear:
+            continue
+        if looked_at.isdisjoint(names):
+            clear.add(names)
+            continue
+        for mark in item.iter_markers():
+            if mark.name in ours:
+                yield item.nodeid, f"marker {mark.name!r}"
+            if mark.name == MARK and is_declared(mark):
+                yield item.nodeid, "hardware_test"
 
 
 def _unmet(item: pytest.Item) -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,8 @@ with contextlib.suppress(ImportError):
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "explore"))
 
 _TINY = "tiny/"
+# Models that tests name, and the family whose tiny checkpoint stands for each at the shallowest run level.
+_FAMILIES = {"Tongyi-MAI/Z-Image": "z_image", "Tongyi-MAI/Z-Image-Turbo": "z_image"}
 # A folder with checkpoints that are there already, one a family: who made one lends it to these tests.
 _LENT = "OMNI_TINY_MODELS"
 
@@ -70,14 +73,29 @@ def _models(config: pytest.Config) -> TinyModels:
     return config.stash[_MODELS]
 
 
+def _checkpoint(config: pytest.Config, model: str) -> str:
+    return str(_models(config).path(model.removeprefix(_TINY))) if model.startswith(_TINY) else model
+
+
 def pytest_omni_server_command(config: pytest.Config, params: OmniServerParams, port: int) -> list[str]:
     """Serve params.model with omni; "tiny/<family>" is a checkpoint built for this session."""
-    model = params.model
-    if model.startswith(_TINY):
-        model = str(_models(config).path(model.removeprefix(_TINY)))
+    model = _checkpoint(config, params.model)
     names = [] if "--served-model-name" in params.server_args else ["--served-model-name", params.model]
     where = ["--host", "127.0.0.1", "--port", str(port)]
     return [sys.executable, "-m", "omni.cli", "serve", model, *where, *names, *params.server_args]
+
+
+def pytest_omni_engine(config: pytest.Config, params: OmniServerParams) -> Any:
+    """omni's engine in this process, imported by the first test that wants one."""
+    from omni import Omni
+
+    return Omni(_checkpoint(config, params.model))
+
+
+def pytest_omni_tiny_model(config: pytest.Config, model: str) -> str | None:
+    """A random checkpoint of the model's family, built for this session by `omni tiny`."""
+    family = _FAMILIES.get(model, model.removeprefix(_TINY) if model.startswith(_TINY) else None)
+    return None if family is None else str(_models(config).path(family))
 
 
 @pytest.fixture(scope="session")

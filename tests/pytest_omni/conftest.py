@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import psutil
 import pytest
+
+from omni_hardware.processes import is_alive
+from omni_hardware.visibility import RULES, variables
+from pytest_omni.machine import SNAPSHOT
+from pytest_omni.options import OPTIONS
 
 STUB = Path(__file__).with_name("stub_server.py")
 HANG_GUARD_S = 60.0
@@ -16,8 +29,17 @@ OUTER = (
     "PYTEST_PLUGINS",
     "PYTEST_XDIST_WORKER",
     "PYTEST_XDIST_WORKER_COUNT",
+    "PYTEST_XDIST_TESTRUNUID",
+    "PYTEST_OMNI_CALLER",
+    "OMNI_LEASE_TIMEOUT",
     "CI",
     "BUILD_NUMBER",
+    SNAPSHOT,
+    *(row.env for row in OPTIONS if row.env),
+    "BUILDKITE_PARALLEL_JOB",
+    "BUILDKITE_PARALLEL_JOB_COUNT",
+    # what says which devices a process sees, on every platform
+    *(name for platform in RULES for name in variables(platform)),
 )
 
 CONFTEST = f"""
@@ -58,3 +80,118 @@ def armed(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makepyprojecttoml("[tool.omni]\n\n[tool.pytest.ini_options]\naddopts = ['--strict-markers']\n")
     pytester.makeconftest(CONFTEST)
     return pytester
+
+
+class Cards(Protocol):
+    def __call__(self, count: int, *, platform: str = ..., sku: str = ...) -> tuple[str, str]: ...
+
+
+@pytest.fixture
+def cards(armed: pytest.Pytester) -> Cards:
+    """Give the armed project a machine: *count* devices in an inventory file; return the option that names it."""
+
+    def make(count: int, *, platform: str = "cuda", sku: str = "H100") -> tuple[str, str]:
+        devices = [
+            {
+                "index": index,
+                "uuid": f"GPU-{index:08x}",
+                "sku": sku,
+                "memory_mib": 81559,
+                "used_mib": 0,
+                "mig": None,
+            }
+            for index in range(count)
+        ]
+        document = {"schema": 1, "platform": platform, "driver": "1", "error": None, "devices": devices}
+        (armed.path / "inventory.json").write_text(json.dumps(document))
+        return "--omni-inventory", "inventory.json"
+
+    return make
+
+
+# What a module of an inner project starts with, to have a server and to talk to it.
+TALK = """
+import http.client, os, signal, threading, time
+import pytest
+from pytest_omni import OmniServerParams
+
+def get(server, path="/"):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", path)
+    return connection.getresponse().read().decode()
+
+def served(*args, fixture="omni_server", **kwargs):
+    params = OmniServerParams("stub", server_args=args, **kwargs)
+    return pytest.mark.parametrize(fixture, [params], indirect=True, ids=["stub"])
+"""
+
+
+@pytest.fixture
+def talk(armed: pytest.Pytester) -> None:
+    """Put TALK beside the tests of the armed project: `from talk import *`."""
+    armed.makepyfile(talk=TALK)
+
+
+class Pids:
+    """A file to which stub servers append their pids."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return repr(str(self.path))
+
+    def read(self) -> list[int]:
+        return [int(word) for word in self.path.read_text().split()] if self.path.exists() else []
+
+    def living(self) -> list[int]:
+        return [pid for pid in self.read() if psutil.pid_exists(pid) and is_alive(psutil.Process(pid))]
+
+    def are_dead(self) -> bool:
+        """Whether all of them are gone within the hang guard, and there was one."""
+        deadline = time.monotonic() + HANG_GUARD_S
+        while self.living() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return bool(self.read()) and not self.living()
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Iterator[Pids]:
+    """A file for the pids of servers, none of which outlives the test."""
+    found = Pids(tmp_path / "pids")
+    yield found
+    for pid in found.living():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+class Started(Protocol):
+    def __call__(self, *args: str, plugins: tuple[str, ...] = ...) -> subprocess.Popen[bytes]: ...
+
+
+@pytest.fixture
+def started(armed: pytest.Pytester) -> Iterator[Started]:
+    """Start pytest in the armed project, and return once one of its tests has made the file `ready`."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        *args: str, plugins: tuple[str, ...] = ("xdist.plugin", "pytest_omni.plugin")
+    ) -> subprocess.Popen[bytes]:
+        named = [word for plugin in plugins for word in ("-p", plugin)]
+        outer = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *args],
+            cwd=armed.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        running.append(outer)
+        deadline = time.monotonic() + HANG_GUARD_S
+        while not (armed.path / "ready").exists() and time.monotonic() < deadline and outer.poll() is None:
+            time.sleep(0.02)
+        assert (armed.path / "ready").exists(), outer.communicate(timeout=HANG_GUARD_S)[0].decode()
+        return outer
+
+    yield start
+    for outer in running:
+        outer.kill()
+        outer.communicate()

@@ -28,6 +28,16 @@ parser.add_argument("--daemon", action="store_true", help="leave the serving to 
 parser.add_argument("--mute", type=int, default=0, metavar="N", help="never answer the first N requests")
 parser.add_argument("--drips", action="store_true", help="answer a byte at a time, without an end")
 parser.add_argument("--host", default="127.0.0.1")
+parser.add_argument(
+    "--slow-start", type=float, default=0.0, metavar="S", help="load for so long before binding"
+)
+parser.add_argument(
+    "--stray", action="store_true", help="leave a process in a session of its own, its parent gone"
+)
+parser.add_argument("--quiet-after", type=int, default=None, metavar="N", help="log N lines, then never bind")
+parser.add_argument(
+    "--binds", action=argparse.BooleanOptionalAction, default=True, help="or only wait, beside another"
+)
 args = parser.parse_args()
 
 if args.pids:
@@ -44,9 +54,27 @@ if args.crashes is not None:
 if args.daemon:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(5)"], start_new_session=True)
     sys.exit(0)
+if args.stray:
+    deaf = "signal.signal(15, signal.SIG_IGN); " if args.deaf else ""
+    code = f"import signal, time; {deaf}print('up', flush=True); time.sleep(600)"
+    middle = (
+        "import subprocess, sys\n"
+        f"left = subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)\n"
+        "left.stdout.readline()\n"
+        "print(left.pid)\n"
+        "import os; os._exit(0)"
+    )
+    left = subprocess.run([sys.executable, "-c", middle], capture_output=True, text=True, check=True)
+    if args.pids:
+        with args.pids.open("a") as pids:
+            pids.write(left.stdout)
 if args.deaf:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if args.never_binds:
+if args.quiet_after is not None:
+    for number in range(args.quiet_after):
+        print("loading shard", number, flush=True)
+        time.sleep(0.2)
+if args.never_binds or args.quiet_after is not None or not args.binds:
     time.sleep(600)
 if args.chatty:
     print("chatter " * 50_000)
@@ -55,6 +83,7 @@ if args.grandchild:
     child = subprocess.Popen([sys.executable, *argv])
     sys.exit(child.wait())
 
+time.sleep(args.slow_start)
 
 requests: list[str] = []
 

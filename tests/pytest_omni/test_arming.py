@@ -10,6 +10,10 @@ PLUGIN = ("pytest_omni.plugin",)
 XDIST = ("xdist.plugin", *PLUGIN)
 USES_FIXTURE = "def test_a(omni_server): pass\ndef test_b(omni_server): pass\n"
 
+PLATFORM_LINE = "omni: platform cuda (-m names cuda); devices H100×2 (from file inventory.json)"
+LEVEL_LINE = "omni: run level core_model (-m names core_model), weights dummy or tiny; armed by pyproject.toml [tool.omni]"
+OWN_FLAG = "def pytest_addoption(parser): parser.addoption('--run-level', choices=['theirs'])"
+
 SNAPSHOT = """
 import json, os, signal
 
@@ -120,11 +124,12 @@ def test_an_omni_fixture_asked_for_by_name_while_unarmed_names_the_line(pytester
         "import pytest\n"
         "def test_ours(request): request.getfixturevalue('omni_server')\n"
         "def test_other(request): request.getfixturevalue('other')\n"
+        "def test_common(run_level): pass\n"
     )
     for workers in ((), ("-n1",)):
         result = inner(*workers, plugins=XDIST)
-        result.assert_outcomes(failed=2)
-        assert result.stdout.str().count("belongs to pytest-omni") == 1
+        result.assert_outcomes(failed=2, errors=1)
+        assert result.stdout.str().count("belongs to pytest-omni") == 2
         result.stdout.fnmatch_lines(
             ["*::test_ours: fixture 'omni_server' belongs to pytest-omni, *add the line [[]tool.omni[]] to *"]
         )
@@ -141,7 +146,7 @@ def test_a_project_may_have_an_omni_server_of_its_own(pytester, inner):
     inner().assert_outcomes(passed=1)
 
 
-def test_armed_registers_every_marker_and_says_so_in_one_line(armed, inner):
+def test_armed_registers_every_marker_and_says_what_it_decided(armed, inner, cards):
     armed.makepyfile(
         """
         import pytest
@@ -149,20 +154,101 @@ def test_armed_registers_every_marker_and_says_so_in_one_line(armed, inner):
         @pytest.mark.cuda
         @pytest.mark.H100
         @pytest.mark.gpu
-        @pytest.mark.cards_16
+        @pytest.mark.cards_2
         @pytest.mark.core_model
         @pytest.mark.slow
         @pytest.mark.diffusion
-        @getattr(pytest.mark, "310P")
         def test_marked(): pass
+
+        @pytest.mark.npu
+        @getattr(pytest.mark, "310P")
+        @pytest.mark.cards_1
+        def test_npu(): pass
         """
     )
-    result = inner("-m", "cuda and H100 and 310P and cards_16 and core_model and diffusion and not tts")
+    result = inner("-m", "cuda and H100 and cards_2 and core_model and diffusion and not tts", *cards(2))
+    result.assert_outcomes(passed=1, deselected=1)
+    assert [line for line in result.outlines if line.startswith("omni:")][:2] == [PLATFORM_LINE, LEVEL_LINE]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "ini", "because"),
+    [
+        (("--omni-strict",), None, "", "--omni-strict"),
+        (("--run-level", "core_model"), None, "", "--run-level"),
+        ((), "core_model", "", "environment variable OMNI_RUN_LEVEL"),
+        ((), None, "omni_max_skips = 3", "omni_max_skips in pytest.ini"),
+        (("-o", "omni_platform=auto"), None, "", "omni_platform in pytest.ini"),
+    ],
+    ids=["flag", "common-flag", "variable", "ini", "override"],
+)
+def test_a_setting_arms_a_run_without_the_table(
+    pytester, inner, monkeypatch, arguments, variable, ini, because
+):
+    (pytester.path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.core_model\ndef test_a(run_level): assert run_level == 'core_model'"
+    )
+    if variable:
+        monkeypatch.setenv("OMNI_RUN_LEVEL", variable)
+    for workers in ((), ("-n1",)):
+        result = inner(*arguments, *workers, "--strict-markers", plugins=XDIST)
+        result.assert_outcomes(passed=1)
+        assert any(line.endswith(f"; armed by {because}") for line in result.outlines)
+
+
+def test_an_unarmed_project_keeps_a_flag_of_its_own(pytester, inner):
+    pytester.makeconftest(OWN_FLAG)
+    pytester.makepyfile("def test_a(pytestconfig): assert pytestconfig.getoption('--run-level') == 'theirs'")
+    result = inner("--run-level", "theirs")
     result.assert_outcomes(passed=1)
-    header = [line for line in result.outlines if line.startswith("omni:")]
-    assert header == [
-        "omni: 6 platforms, 17 SKUs, levels core_model < advanced_model < full_model (pyproject.toml [tool.omni])"
-    ]
+    result.stdout.no_fnmatch_line("*omni:*")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_flag_that_an_armed_project_declares_again_is_one_usage_error(armed, inner, workers):
+    armed.makeconftest(OWN_FLAG)
+    armed.makepyfile("def test_a(): pass")
+    result = inner(*workers, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line]
+    assert error == (
+        "ERROR: --run-level: a conftest.py or another plugin has this option too, and in an armed session it is "
+        "pytest-omni's; remove it there, or run with -p no:omni"
+    )
+
+
+def test_the_value_of_a_flag_is_no_path_when_conftests_are_looked_for(pytester, inner):
+    """pytest takes words it does not know yet for paths, and then loads no conftest of testpaths in time."""
+    pytester.makepyprojecttoml("[tool.omni]\n[tool.pytest.ini_options]\ntestpaths = ['spec']\n")
+    spec = pytester.mkdir("spec")
+    (spec / "conftest.py").write_text("def pytest_addoption(parser): parser.addoption('--theirs')")
+    (spec / "test_a.py").write_text(
+        "def test_a(pytestconfig): assert pytestconfig.getoption('--theirs') == 'x'"
+    )
+    inner("--run-level", "core_model", "--theirs=x").assert_outcomes(passed=1)
+
+
+def test_a_conftest_may_bring_the_plugin(pytester, inner):
+    pytester.makepyprojecttoml("[tool.omni]")
+    pytester.makeconftest("pytest_plugins = ['pytest_omni.plugin']")
+    pytester.makepyfile("import pytest\n@pytest.mark.core_model\ndef test_a(run_level): assert run_level")
+    result = inner("--strict-markers", "--omni-max-skips=0", plugins=())
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["omni: platform *"])
+
+
+def test_unarmed_pytest_shard_does_what_it_does_without_us(pytester, inner):
+    pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(9))\ndef test_a(n): pass")
+    seen = []
+    for plugins in ((), PLUGIN):
+        for shard in ("0", "1"):
+            run = inner(
+                "-v", "--num-shards=2", f"--shard-id={shard}", plugins=("pytest_shard.pytest_shard", *plugins)
+            )
+            assert "items in this shard" in run.stdout.str()
+            seen.append((run.ret, without_timing(run.stdout.str()), run.stderr.str()))
+    assert seen[:2] == seen[2:]
 
 
 def test_armed_still_refuses_a_typo(armed, inner):

@@ -11,59 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from omni_hardware.processes import is_alive
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("talk")]
 
-pytestmark = pytest.mark.process
-
-CONFTEST = """
-import sys
-
-def pytest_omni_server_command(config, params, port):
-    return [sys.executable, {stub!r}, "--port", str(port), *params.server_args]
-""".format(stub=str(Path(__file__).with_name("stub_server.py")))
 PLUGINS = ("xdist.plugin", "pytest_omni.plugin")
 HANG_S = 60.0
-HEAD = """
-import http.client, os, signal, time
-import pytest
-from pytest_omni import OmniServerParams
-
-def get(server, path="/"):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    connection.request("GET", path)
-    return connection.getresponse().read().decode()
-
-def served(*args, **kwargs):
-    params = OmniServerParams("stub", server_args=args, **kwargs)
-    return pytest.mark.parametrize("omni_server", [params], indirect=True, ids=["stub"])
-"""
-
-
-@pytest.fixture
-def pids(tmp_path: Path):
-    """A file of server pids; at the end none of them may live."""
-    path = tmp_path / "pids"
-    yield path
-    for pid in read(path):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def read(path: Path) -> list[int]:
-    return [int(word) for word in path.read_text().split()] if path.exists() else []
-
-
-def dead(path: Path) -> bool:
-    """Whether every server in *path* is gone within the hang guard, and there was one."""
-    deadline = time.monotonic() + HANG_S
-    while time.monotonic() < deadline:
-        if not any(psutil.pid_exists(pid) and is_alive(psutil.Process(pid)) for pid in read(path)):
-            return bool(read(path))
-        time.sleep(0.05)
-    return False
+HEAD = "from talk import *\n"
 
 
 def test_a_server_lives_as_long_as_its_module(armed, inner, pids):
@@ -72,7 +26,7 @@ def test_a_server_lives_as_long_as_its_module(armed, inner, pids):
         + f"""
 seen = []
 
-@served("--pids", {str(pids)!r}, "--print-env", "GREETING", env={{"GREETING": "hello"}})
+@served("--pids", {pids}, "--print-env", "GREETING", env={{"GREETING": "hello"}})
 class TestOne:
     def test_a(self, omni_server):
         seen.append(get(omni_server))
@@ -93,8 +47,8 @@ class TestOne:
     result.assert_outcomes(passed=2)
     result.stdout.no_fnmatch_line("*omni servers*")
     result.stdout.no_fnmatch_line("*omni_server stub*")  # a pipe sees no progress
-    assert dead(pids)
-    assert len(read(pids)) == 1
+    assert pids.are_dead()
+    assert len(pids.read()) == 1
 
 
 def test_signal_handlers_are_as_before_once_the_server_is_gone(armed, inner):
@@ -137,14 +91,14 @@ def test_a_server_that_dies_at_start_is_told_at_once(armed, inner, code):
 def test_a_server_that_never_answers_is_told_with_its_phase(armed, inner, pids, flag, phase):
     armed.makepyfile(
         HEAD
-        + f'@served({flag!r}, "--pids", {str(pids)!r}, init_timeout=1.0)\n'
+        + f'@served({flag!r}, "--pids", {pids}, init_timeout=1.0)\n'
         + "class TestIt:\n    def test_a(self, omni_server): pass\n    def test_b(self, omni_server): pass\n"
     )
     result = inner()
     result.assert_outcomes(errors=2)
     assert f"is not ready after init_timeout=1 s. {phase} GET /health must answer 200" in result.stdout.str()
-    assert dead(pids)
-    assert len(read(pids)) == 1  # the second test does not start it again
+    assert pids.are_dead()
+    assert len(pids.read()) == 1  # the second test does not start it again
 
 
 @pytest.mark.parametrize(
@@ -163,26 +117,28 @@ def test_a_server_that_never_answers_is_told_with_its_phase(armed, inner, pids, 
 )
 def test_a_server_that_no_client_could_use_is_told_in_time(armed, inner, pids, flags, phase):
     armed.makepyfile(
-        HEAD
-        + f'@served(*{flags!r}, "--pids", {str(pids)!r}, init_timeout=1.5)\ndef test_a(omni_server): pass'
+        HEAD + f'@served(*{flags!r}, "--pids", {pids}, init_timeout=1.5)\ndef test_a(omni_server): pass'
     )
     result = inner()
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
         [rf".*is not ready after init_timeout=1\.5 s\. Reached: started, then {phase}\."]
     )
-    assert dead(pids)
+    assert pids.are_dead()
 
 
 def test_a_health_check_without_an_answer_is_asked_again(armed, inner, pids):
-    armed.makeconftest(CONFTEST + "import pytest_omni.servers as ours\nours._HEALTH_TIMEOUT_S = 0.3\n")
+    conftest = armed.path / "conftest.py"
+    conftest.write_text(
+        conftest.read_text() + "\nimport pytest_omni.starting as ours\nours._HEALTH_TIMEOUT_S = 0.3\n"
+    )
     armed.makepyfile(
         HEAD
-        + f'@served("--mute", "1", "--pids", {str(pids)!r}, init_timeout={HANG_S / 2})\n'
+        + f'@served("--mute", "1", "--pids", {pids}, init_timeout={HANG_S / 2})\n'
         + "def test_a(omni_server): assert get(omni_server) == str(omni_server.pid)"
     )
     inner().assert_outcomes(passed=1)
-    assert dead(pids)
+    assert pids.are_dead()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +161,7 @@ def test_an_end_at_start_is_told_in_words(armed, inner, flags, how):
 
 def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
     armed.makepyfile(
-        HEAD + f'@served("--deaf", "--pids", {str(pids)!r}, stop_timeout=0.3)\ndef test_a(omni_server): pass'
+        HEAD + f'@served("--deaf", "--pids", {pids}, stop_timeout=0.3)\ndef test_a(omni_server): pass'
     )
     for workers in ((), ("-n1",)):
         result = inner(*workers, plugins=PLUGINS)
@@ -219,7 +175,7 @@ def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
                 ),
             ]
         )
-    assert dead(pids)
+    assert pids.are_dead()
 
 
 def test_a_server_that_ends_by_itself_is_said(armed, inner):
@@ -231,12 +187,12 @@ def test_a_server_that_ends_by_itself_is_said(armed, inner):
 def test_a_grandchild_that_owns_the_port_is_ours(armed, inner, pids):
     armed.makepyfile(
         HEAD
-        + f'@served("--grandchild", "--pids", {str(pids)!r})\n'
+        + f'@served("--grandchild", "--pids", {pids})\n'
         + "def test_a(omni_server): assert get(omni_server) != str(omni_server.pid)"
     )
     inner().assert_outcomes(passed=1)
-    assert dead(pids)
-    assert len(read(pids)) == 2
+    assert pids.are_dead()
+    assert len(pids.read()) == 2
 
 
 def test_a_chatty_server_does_not_hang(armed, inner):
@@ -369,128 +325,6 @@ def test_a_taken_explicit_port_is_an_error(armed, inner):
     result = inner()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["port * on 127.0.0.1 cannot be bound: Address already in use; *"])
-
-
-WAITS = "{decorated}\ndef test_a(omni_server):\n    print('ready')\n    open('ready', 'w').close()\n    time.sleep(600)\n"
-
-
-def started(armed: pytest.Pytester, pids: Path, *args: str, source: str = "") -> subprocess.Popen[bytes]:
-    """Start pytest with a test that waits for ever, and return once its server is up."""
-    decorated = f'@served("--pids", {str(pids)!r})'
-    armed.makepyfile(HEAD + (source or WAITS.format(decorated=decorated)))
-    plugins = [word for plugin in PLUGINS for word in ("-p", plugin)]
-    outer = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugins, *args],
-        cwd=armed.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    deadline = time.monotonic() + HANG_S
-    while not (armed.path / "ready").exists() and time.monotonic() < deadline and outer.poll() is None:
-        time.sleep(0.02)
-    assert (armed.path / "ready").exists(), outer.communicate(timeout=HANG_S)[0].decode()
-    return outer
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)], ids=["SIGTERM", "SIGINT"]
-)
-def test_a_signal_to_pytest_stops_the_server(armed, pids, number, code):
-    outer = started(armed, pids)
-    outer.send_signal(number)
-    text = outer.communicate(timeout=HANG_S)[0].decode()
-    assert outer.returncode == code, text
-    assert dead(pids)
-    assert "INTERNALERROR" not in text
-
-
-def test_sigterm_keeps_what_the_session_had_to_tell(armed, pids):
-    source = f"""
-def test_fails():
-    assert "the reason" == "of this failure"
-
-@served("--deaf", "--pids", {str(pids)!r}, stop_timeout=0.3)
-def test_a(omni_server):
-    open("ready", "w").close()
-    time.sleep(600)
-"""
-    outer = started(armed, pids, source=source)
-    outer.terminate()
-    text = outer.communicate(timeout=HANG_S)[0].decode()
-    assert outer.returncode == 143, text
-    for told in (
-        "E       AssertionError: assert 'the reason' == 'of this failure'",
-        "FAILED test_sigterm_keeps_what_the_session_had_to_tell.py::test_fails",
-        " omni servers =",
-        "had to be killed 0.3 s after SIGTERM",
-        "Exit: SIGTERM: stopping the servers of this session",
-        "1 failed",
-    ):
-        assert told in text, text
-    assert dead(pids)
-
-
-def test_sigterm_to_the_workers_ends_the_session_with_its_summary(armed, pids):
-    outer = started(armed, pids, "-n1")
-    for worker in psutil.Process(outer.pid).children():
-        worker.terminate()
-    text = outer.communicate(timeout=HANG_S)[0].decode()
-    assert outer.returncode == pytest.ExitCode.INTERRUPTED, text
-    assert "INTERNALERROR" not in text
-    assert dead(pids)
-
-
-def test_a_second_sigterm_does_not_cut_the_teardown_short(armed, pids):
-    source = f"""
-@pytest.fixture(scope="module")
-def slow_to_stop(omni_server):
-    yield
-    open("stopping", "w").close()
-    time.sleep(1)
-    open("stopped", "w").close()
-
-@served("--pids", {str(pids)!r})
-def test_a(omni_server, slow_to_stop):
-    open("ready", "w").close()
-    time.sleep(600)
-"""
-    outer = started(armed, pids, source=source)
-    outer.terminate()
-    deadline = time.monotonic() + HANG_S
-    while not (armed.path / "stopping").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    outer.terminate()
-    text = outer.communicate(timeout=HANG_S)[0].decode()
-    assert outer.returncode == 143, text
-    assert (armed.path / "stopped").exists()
-    assert dead(pids)
-
-
-def test_sigterm_while_a_server_starts_stops_it(armed, pids):
-    source = f"""
-import threading
-threading.Timer(1.0, lambda: open("ready", "w").close()).start()
-
-@served("--never-binds", "--pids", {str(pids)!r})
-def test_a(omni_server): pass
-"""
-    outer = started(armed, pids, source=source)
-    deadline = time.monotonic() + HANG_S
-    while not read(pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    outer.terminate()
-    text = outer.communicate(timeout=HANG_S)[0].decode()
-    assert outer.returncode == 143, text
-    assert dead(pids)
-
-
-def test_a_worker_without_its_controller_stops_even_a_deaf_server(armed, pids):
-    # execnet ends such a worker after 15 s, teardown or not; the default stop_timeout is longer than that
-    source = WAITS.format(decorated=f'@served("--deaf", "--pids", {str(pids)!r})')
-    outer = started(armed, pids, "-n1", source=source)
-    outer.terminate()
-    assert dead(pids)
-    outer.communicate(timeout=HANG_S)
 
 
 def test_a_terminal_sees_the_start(armed):
