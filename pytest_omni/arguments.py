@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omni_hardware.expression import Expression, unknown_names
-from pytest_omni.mark_names import declared
+from pytest_omni.selection.mark_names import declared
 
 
 def mistakes(config: pytest.Config, expression: Expression | None) -> list[str]:

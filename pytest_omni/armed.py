@@ -11,20 +11,20 @@ from pytest_omni.arming import arming_of
 
 # Modules with hooks and fixtures, each registered as a plugin of an armed session; one line a module.
 FEATURES: tuple[str, ...] = (
-    "pytest_omni.items",  # first: what it withholds, the others must not see
-    "pytest_omni.bookkeeping",
+    "pytest_omni.selection.items",  # first: what it withholds, the others must not see
+    "pytest_omni.reporting.bookkeeping",
     "pytest_omni.preflight",
-    "pytest_omni.variants",
-    "pytest_omni.devices",
-    "pytest_omni.doctor",
-    "pytest_omni.fresh_process",  # after devices: what it runs sees what was leased
-    "pytest_omni.fixtures",
-    "pytest_omni.engines",
+    "pytest_omni.selection.variants",
+    "pytest_omni.cards.devices",
+    "pytest_omni.diagnosis.doctor",
+    "pytest_omni.isolation.fresh_process",  # after devices: what it runs sees what was leased
+    "pytest_omni.servers.fixtures",
+    "pytest_omni.servers.engines",
     "pytest_omni.sharding.hooks",  # last: divides what the others leave
 )
 # "module:function": called with the early config before any conftest is imported; one line a function.
 AT_LOAD: tuple[str, ...] = (
-    "pytest_omni.worker_visibility:visibility_at_load",  # first: it knows a worker by the snapshot that it still has
+    "pytest_omni.cards.worker_visibility:visibility_at_load",  # first: it knows a worker by the snapshot that it still has
     "pytest_omni.machine:snapshot_at_load",
 )
 _PREFIX = "omni-"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_omni.server import OmniServer, OmniServerParams
+from pytest_omni.servers.params import OmniServer, OmniServerParams
 
 
 @pytest.hookspec(firstresult=True)

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_omni import arguments, heading, machine, usage
 from pytest_omni.arming import arming_of
-from pytest_omni.mark_names import named
 from pytest_omni.options import settings_of
 from pytest_omni.run_level import deeper_message, is_deeper, level_of
+from pytest_omni.selection.mark_names import named
 from pytest_omni.session import is_worker
 
 _SENT = "omni_deeper"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_omni.lifelines import TerminationHandler
+from pytest_omni.servers.lifelines import TerminationHandler
 
 if TYPE_CHECKING:
-    from pytest_omni.servers import Running, Servers
-    from pytest_omni.stopping import Stopping
+    from pytest_omni.servers.running import Running, Servers
+    from pytest_omni.servers.stopping import Stopping
 
 _SENT = "omni_notes"
 _NOTES = pytest.StashKey[list[str]]()
@@ -33,7 +33,7 @@ def notes_of(config: pytest.Config) -> list[str]:
 def servers_of(config: pytest.Config) -> Servers:
     """Return the session's servers."""
     if _SERVERS not in config.stash:
-        from pytest_omni.servers import Servers
+        from pytest_omni.servers.running import Servers
 
         def ended(running: Running, stopping: Stopping) -> None:
             _enter(config, running, stopping)
@@ -90,8 +90,8 @@ def _end_workers(config: pytest.Config) -> None:
 
 
 def _enter(config: pytest.Config, running: Running, stopping: Stopping) -> None:
-    from pytest_omni.ledger import ledger_of
-    from pytest_omni.stopping import notes
+    from pytest_omni.reporting.ledger import ledger_of
+    from pytest_omni.servers.stopping import notes
 
     notes_of(config).extend(notes(running, stopping))
     ledger_of(config).add_server(

@@ -13,8 +13,8 @@ import pytest
 
 from omni_hardware.vocabulary import DEFAULT
 from pytest_omni.arming import LINE_TO_ADD, arming_of
-from pytest_omni.mark_names import declared, named
 from pytest_omni.marks import MARK, is_declared
+from pytest_omni.selection.mark_names import declared, named
 
 FIXTURES = frozenset(
     {"devices", "omni_server", "omni_server_function", "omni_runner", "omni_runner_function"}

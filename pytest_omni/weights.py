@@ -15,7 +15,7 @@ from typing import Any
 
 from omni_hardware.errors import InputError, did_you_mean
 from omni_hardware.vocabulary import RUN_LEVELS
-from pytest_omni.server import OmniServerParams
+from pytest_omni.servers.params import OmniServerParams
 
 TINY_MARK = "diffusion"
 CONFIG_FLAGS = ("--deploy-config", "--stage-configs-path", "--stage-configs")

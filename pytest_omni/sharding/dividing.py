@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from omni_hardware.errors import OmniError
-from pytest_omni.ledger import Kind, ShardFacts, State, ledger_of
+from pytest_omni.reporting.ledger import Kind, ShardFacts, State, ledger_of
 from pytest_omni.sharding.affinity import Affinities, nodeid_of
 from pytest_omni.sharding.asking import Asked, asked_of, lines_of
 from pytest_omni.sharding.bonds import bonds

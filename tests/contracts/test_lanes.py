@@ -24,11 +24,17 @@ def lanes(monkeypatch):
 # Written at the end of one collection: six of them, three with torch, would take half a minute.
 LEDGER = """
 import json, os, pathlib, pytest
+from pytest_omni.selection.items import requirement_of
 
-@pytest.hookimpl(trylast=True)
+def marks_of(item):
+    requirement = requirement_of(item)  # a platform's mark is put on where that platform is asked for
+    return [*(mark.name for mark in item.iter_markers()), *(requirement.platforms if requirement else ())]
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    rows = [[item.nodeid, [mark.name for mark in item.iter_markers()]] for item in items]
+    rows = [[item.nodeid, marks_of(item)] for item in items]  # before this machine's platform counts
     pathlib.Path(os.environ["LEDGER"]).write_text(json.dumps(rows))
+    return (yield)
 """
 
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.core_model]
 HANG_GUARD_S = 240.0
 STARTS = """
 import ctypes, json, os, sys
-from pytest_omni.runtime_state import started
+from pytest_omni.cards.runtime_state import started
 
 said = [started("cuda")]
 driver = ctypes.CDLL("libcuda.so.1")

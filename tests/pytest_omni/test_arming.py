@@ -61,7 +61,7 @@ def test_an_unarmed_project_without_pyproject_sees_no_header(pytester, inner):
 
 def test_an_unarmed_run_loads_no_server_code(pytester, inner):
     pytester.makepyfile(
-        "import sys\ndef test_a(): assert not {'psutil', 'filelock', 'pytest_omni.servers'} & set(sys.modules)"
+        "import sys\ndef test_a(): assert not {'psutil', 'filelock', 'pytest_omni.servers.running'} & set(sys.modules)"
     )
     inner().assert_outcomes(passed=1)
 

@@ -1,0 +1,1 @@
+"""``--omni-doctor``: what stands in the way here."""

@@ -1,0 +1,1 @@
+"""Tests in a process of their own."""

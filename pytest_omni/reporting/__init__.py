@@ -1,0 +1,1 @@
+"""What became of every test, and whether the session may end as it did."""

@@ -1,0 +1,121 @@
+"""The end of a session: what the book says is judged, shown and written down."""
+
+from __future__ import annotations
+
+import pytest
+
+from omni_hardware.errors import InfrastructureError
+from pytest_omni import heading
+from pytest_omni.machine import machine_of
+from pytest_omni.options import settings_of
+from pytest_omni.reporting import outcome, report, summary
+from pytest_omni.reporting.ledger import Kind, State, ledger_of
+from pytest_omni.run_level import level_of
+from pytest_omni.session import is_worker
+
+_FAILURES = (State.FAILED, State.ERROR)
+_OUTCOME = pytest.StashKey[outcome.Outcome]()
+_WRITTEN = pytest.StashKey[report.Header]()
+
+
+def check_report_path(config: pytest.Config) -> None:
+    """Refuse a report file that cannot be written, before hours are spent on what it should hold."""
+    path = settings_of(config).report
+    if path is None or is_worker(config):
+        return
+    if path.is_dir() or not next(parent for parent in path.parents if parent.exists()).is_dir():
+        raise pytest.UsageError(f"--omni-report {path}: not a file that can be written")
+
+
+def close(session: pytest.Session) -> None:
+    """Judge the session by its book, and write the report."""
+    config = session.config
+    if not _only_lists(config):
+        _judge(session)
+    _write(session)
+
+
+def _only_lists(config: pytest.Config) -> bool:
+    return bool(config.option.collectonly or settings_of(config).shard_plan)
+
+
+def _judge(session: pytest.Session) -> None:
+    config, settings = session.config, settings_of(session.config)
+    facts = outcome.facts_of(
+        ledger_of(config),
+        exit=int(session.exitstatus),
+        strict=settings.strict,
+        max_skips=settings.max_skips,
+    )
+    found = config.stash[_OUTCOME] = outcome.conclude(facts)
+    if found.exit != facts.exit:
+        session.exitstatus = found.exit
+
+
+def show(config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
+    """Print the section about tests that did not run, if there is one, and that devices are made up, if they are."""
+    found = config.stash.get(_OUTCOME, None)
+    if found is None:
+        return
+    inventory = machine_of(config).inventory
+    if inventory.source.startswith("file"):  # green on devices that nobody has looks like green
+        reporter.ensure_newline()
+        reporter.write_line(f"omni: devices {heading.sight(inventory)}", yellow=True)
+    shown = summary.lines(ledger_of(config), found, verbose=config.get_verbosity() > 0)
+    if not shown:
+        return
+    reporter.ensure_newline()
+    reporter.section(summary.TITLE, yellow=not found.failed, red=found.failed)
+    for line in shown:
+        reporter.write_line(line.text, red=line.bad)
+
+
+def amend(config: pytest.Config) -> None:
+    """Write the report again where the exit code changed after it was written: SIGTERM is told at the very end."""
+    session: pytest.Session | None = config.pluginmanager.getplugin("session")
+    written = config.stash.get(_WRITTEN, None)
+    if session is not None and written is not None and written.exit != int(session.exitstatus):
+        _write(session)
+
+
+def _write(session: pytest.Session) -> None:
+    config = session.config
+    path = settings_of(config).report
+    if path is None:
+        return
+    header = config.stash[_WRITTEN] = _header(session)
+    try:
+        report.write(path, report.document(ledger_of(config), header))
+    except InfrastructureError as error:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        reporter = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter.write_line(f"ERROR: {error}", red=True)
+
+
+def _header(session: pytest.Session) -> report.Header:
+    config, machine = session.config, machine_of(session.config)
+    ended, kind = _ended(session)
+    return report.Header(
+        exit=int(session.exitstatus),
+        asked=machine.asked,
+        detected=machine.detected,
+        source=machine.inventory.source if machine.inventory.source.startswith("file") else None,
+        run_level=level_of(config).name,
+        marks=config.option.markexpr or "",
+        ended=ended,
+        ended_kind=kind,
+    )
+
+
+def _ended(session: pytest.Session) -> tuple[str, Kind]:
+    """Return why tests that were selected had no turn."""
+    option = session.config.option
+    if option.collectonly:
+        return "--collect-only runs nothing", Kind.USER
+    failures = sum(1 for result in ledger_of(session.config).results.values() if result.state in _FAILURES)
+    if option.maxfail and failures >= option.maxfail:
+        return f"the session stopped after {failures} failure{'s' if failures > 1 else ''}", Kind.BUDGET
+    if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
+        return "the session ended with a usage error", Kind.USER
+    return "the session ended before its turn", Kind.USER

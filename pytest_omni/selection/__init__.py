@@ -1,0 +1,1 @@
+"""Which tests run here: hardware on the collected items, before and after ``-m``."""

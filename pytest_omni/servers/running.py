@@ -1,0 +1,187 @@
+"""The servers of this session: started, watched until ready, and stopped whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_omni.servers import health
+from pytest_omni.servers.child import Child, Order, launch, new_tag
+from pytest_omni.servers.lifelines import ParentWatch, TerminationHandler
+from pytest_omni.servers.params import OmniServer, OmniServerParams, environment
+from pytest_omni.servers.starting import PortStolenError, Progress, ServerError, Sight, Watch, with_log
+from pytest_omni.servers.stopping import Stopped, Stopping, stop_children
+
+if TYPE_CHECKING:
+    import psutil
+
+Command = Callable[[int], Sequence[Sequence[str]]]
+
+_PORT_TRIES = 3
+_ORPHAN_GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One server to start. command: from a port to the command line of each process. base: the environment below
+    params.env. folder: for the logs. ports: for the locks on ports.
+    """
+
+    params: OmniServerParams
+    command: Command
+    base: Mapping[str, str]
+    folder: Path
+    ports: Path
+
+
+class Running:
+    """One server, all its processes together; also what a `Watch` asks."""
+
+    def __init__(self, params: OmniServerParams, port: int, env: Mapping[str, str]) -> None:
+        self.params, self.port, self.env = params, port, env
+        self.children: list[Child] = []
+        self.ready: Sight | None = None
+        self.stopped: Stopped | None = None
+        self._ending = threading.Lock()
+
+    def exit(self) -> tuple[int, int | None] | None:
+        """Return the exit code of a process that ended, and which it was if there are several."""
+        for at, child in enumerate(self.children):
+            if (code := child.exit_code()) is not None:
+                return code, at if len(self.children) > 1 else None
+        return None
+
+    def answers(self) -> bool:
+        """Return whether anybody listens on the port."""
+        return health.answers(self.port)
+
+    def listeners(self) -> set[tuple[str, int]]:
+        """Return where the server's processes listen."""
+        from omni_hardware.processes import listening
+
+        return listening(self.owned())
+
+    def health(self, timeout: float) -> tuple[int | None, str]:
+        """Return what the health path answers."""
+        return health.health(self.port, self.params.health_path, timeout=timeout)
+
+    def log_bytes(self) -> int:
+        """Return how much all its processes have logged."""
+        return sum(child.log_bytes() for child in self.children)
+
+    def owned(self) -> list[psutil.Process]:
+        """Return what lives of all its processes."""
+        return list({row.pid: row for child in self.children for row in child.owned()}.values())
+
+    def seen(self) -> frozenset[int]:
+        """Return every pid that was found to belong to it."""
+        return frozenset(pid for child in self.children for pid in (child.pid, *child.seen))
+
+    def explained(self, error: ServerError) -> ServerError:
+        """Return *error* with the commands and the ends of the logs."""
+        logs = [(child.order.command, child.order.log_path, child.tail()) for child in self.children]
+        return with_log(error, logs, env=self.env)
+
+    def stop(self, *, grace_s: float | None = None) -> Stopping | None:
+        """End it; None when another thread was faster, and says what there is to say."""
+        with self._ending:
+            if self.stopped is not None:
+                return None
+            grace = self.params.stop_timeout if grace_s is None else grace_s
+            stopping = stop_children(self, grace_s=grace)
+            self.stopped = stopping.how
+            return stopping
+
+
+class Servers:
+    """All servers of one pytest process; *ended* hears of each one that was stopped."""
+
+    def __init__(self, ended: Callable[[Running, Stopping], None], *, is_worker: bool) -> None:
+        self._ended = ended
+        self._live: list[Running] = []
+        self._lock = threading.RLock()
+        self.termination = TerminationHandler()
+        orphaned = [ParentWatch(lambda: self.stop_all(grace_s=_ORPHAN_GRACE_S))] if is_worker else []
+        self._lifelines: tuple[TerminationHandler | ParentWatch, ...] = (self.termination, *orphaned)
+
+    @contextmanager
+    def served(self, plan: Plan, progress: Progress) -> Iterator[tuple[OmniServer, Running]]:
+        """Yield a ready server and stop it afterwards.
+
+        Raises ServerError when a process ends early, or the server is not ready in time.
+        """
+        with ExitStack() as stack:
+            running = self._first_ready(stack, plan, progress)
+            logs = tuple(child.order.log_path for child in running.children)
+            pid = running.children[0].pid
+            yield OmniServer(plan.params.model, running.port, pid, logs[0], plan.params, logs), running
+
+    def stop_all(self, *, grace_s: float | None = None) -> None:
+        """Stop every server that still lives: the end of the session, whichever way it came."""
+        for running in tuple(self._live):
+            self._stop(running, grace_s=grace_s)
+
+    def pids(self) -> frozenset[int]:
+        """Return the pids of everything that lives of all servers of this process."""
+        return frozenset(row.pid for running in tuple(self._live) for row in running.owned())
+
+    def _first_ready(self, stack: ExitStack, plan: Plan, progress: Progress) -> Running:
+        from pytest_omni.servers.ports import reserved_port
+
+        for attempt in range(1, _PORT_TRIES + 1):
+            with ExitStack() as trial:
+                port = trial.enter_context(reserved_port(plan.ports, plan.params.port))
+                running = trial.enter_context(self._started(plan, port))
+                try:
+                    running.ready = Watch(running, plan.params, port).until_ready(progress)
+                except PortStolenError as error:
+                    if plan.params.port is not None or attempt == _PORT_TRIES:
+                        raise running.explained(error) from None
+                    continue
+                except ServerError as error:
+                    raise running.explained(error) from None
+                stack.push(trial.pop_all())
+                return running
+        raise AssertionError("the last attempt returns or raises")
+
+    @contextmanager
+    def _started(self, plan: Plan, port: int) -> Iterator[Running]:
+        running = Running(plan.params, port, environment(plan.base, plan.params))
+        commands = plan.command(port)
+        with self._watched(running):
+            try:
+                for at, command in enumerate(commands):
+                    part = f"-{at + 1}" if len(commands) > 1 else ""
+                    order = Order(command, running.env, plan.folder / f"server-{port}{part}.log")
+                    running.children.append(launch(order, new_tag()))
+                yield running
+            finally:
+                self._stop(running)
+
+    @contextmanager
+    def _watched(self, running: Running) -> Iterator[None]:
+        with self._lock:
+            if not self._live:
+                for lifeline in self._lifelines:
+                    lifeline.install()
+            self._live.append(running)
+        try:
+            yield
+        finally:
+            with self._lock:
+                with contextlib.suppress(ValueError):
+                    self._live.remove(running)
+                if not self._live:
+                    for lifeline in reversed(self._lifelines):
+                        lifeline.restore()
+
+    def _stop(self, running: Running, *, grace_s: float | None = None) -> None:
+        if stopping := running.stop(grace_s=grace_s):
+            self._ended(running, stopping)
+            if stopping.survivors:
+                raise ServerError(stopping.survivors)

@@ -1,0 +1,162 @@
+"""From a test's parameters to a running server: run level, devices, command, memory around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omni_hardware.errors import InputError, OmniError
+from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_command
+from pytest_omni.session import is_worker, servers_of
+from pytest_omni.usage import HOOK
+
+_CONFIG_FLAG = "--deploy-config"
+
+
+def serve(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> Iterator[OmniServer]:
+    """Yield a running server for the fixture behind *request*; what goes wrong is that test's error, in words."""
+    problem = ""
+    try:
+        with _served(request, factory) as server:
+            yield server
+    except OmniError as error:
+        problem = str(error)
+    if problem:  # outside the handler, or pytest prints it twice as cause and effect
+        pytest.fail(problem, pytrace=False)
+
+
+def asked_params(request: pytest.FixtureRequest) -> OmniServerParams:
+    """Return the fixture's indirect parameter; InputError when there is none, or another thing."""
+    params, name = getattr(request, "param", None), request.fixturename
+    if not isinstance(params, OmniServerParams):
+        got = "none" if params is None else f"{type(params).__name__}"
+        raise InputError(
+            f"{name} needs an indirect OmniServerParams, got {got}: "
+            f'@pytest.mark.parametrize("{name}", [OmniServerParams(model=...)], indirect=True)'
+        )
+    return params
+
+
+def current_item(request: pytest.FixtureRequest) -> pytest.Item:
+    """Return the test that makes pytest set this fixture up; of a module's fixture, the first of its tests."""
+    # Private, but a fixture of a module has no public way to the test; without it, the node of the scope must do.
+    item: pytest.Item = getattr(request, "_pyfuncitem", request.node)
+    return item
+
+
+def prepared(request: pytest.FixtureRequest, params: OmniServerParams, folder: Path) -> OmniServerParams:
+    """Return *params* with the weights of this run level; files that takes are written to *folder*."""
+    from pytest_omni import weights
+    from pytest_omni.arming import arming_of
+    from pytest_omni.reporting.ledger import ledger_of
+    from pytest_omni.run_level import level_of
+
+    config, item = request.config, current_item(request)
+    marks = {mark.name for mark in item.iter_markers()}
+
+    def tiny(model: str) -> str | None:
+        found: str | None = item.ihook.pytest_omni_tiny_model(config=config, model=model)
+        return found
+
+    flagged = _with_flag(params)
+    levels = arming_of(config).vocabulary.levels
+    patched = weights.patched(flagged, level_of(config).name, marks, tiny, levels=levels)
+    ledger = ledger_of(config)
+    ledger.weights = weights.deepest({patched.weights.value, *filter(None, [ledger.weights])})
+    return _without_flag(patched.written(folder), params)
+
+
+@contextmanager
+def _served(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> Iterator[OmniServer]:
+    from pytest_omni.cards.devices import granted
+    from pytest_omni.servers.ports import lock_folder
+    from pytest_omni.servers.progress import ServerProgress
+    from pytest_omni.servers.running import Plan
+
+    config, folder = request.config, factory.mktemp("omni-server")
+    params = prepared(request, asked_params(request), folder)
+    servers = servers_of(config)
+    with granted(request) as grant, _memory_around(request, grant.devices, params) as pids:
+        base = grant.environ(os.environ)
+        plan = Plan(
+            params=params,
+            command=lambda port: _commands(request, params, port, base),
+            base=base,
+            folder=folder,
+            ports=lock_folder(factory.getbasetemp(), is_worker=is_worker(config)),
+        )
+        with servers.served(plan, ServerProgress(config, params.model)) as (server, running):
+            pids.append(running)
+            yield server
+
+
+@contextmanager
+def _memory_around(
+    request: pytest.FixtureRequest, devices: Sequence[Any], params: OmniServerParams
+) -> Iterator[list[Any]]:
+    """Look at the memory of *devices* before and after; yields the list that takes the running server."""
+    running: list[Any] = []
+    if not devices:
+        yield running
+        return
+    from omni_hardware.probes import process_memory
+    from pytest_omni.machine import machine_of
+    from pytest_omni.selection.items import need_of
+    from pytest_omni.servers import gpu_memory
+
+    item, inventory = current_item(request), machine_of(request.config).inventory
+    need = need_of(item)
+    check = gpu_memory.Check(
+        devices=devices,
+        query=lambda: process_memory(inventory),
+        where=item.nodeid,
+        need_mib=need.min_memory_mib if need else None,
+    )
+    gpu_memory.require_room(check, own=gpu_memory.own_pids(servers_of(request.config).pids()))
+    yield running
+    ours = {pid for server in running for pid in server.seen()}
+    gpu_memory.require_returned(check, ours=ours, limit_s=params.memory_timeout)
+
+
+def _commands(
+    request: pytest.FixtureRequest, params: OmniServerParams, port: int, base: Mapping[str, str]
+) -> list[list[str]]:
+    # ihook: a conftest beside the test file is asked before one above it
+    found: Any = current_item(request).ihook.pytest_omni_server_command(
+        config=request.config, params=params, port=port
+    )
+    if found is None:
+        raise InputError(f"no {HOOK} hook returned a command for {params}; return a list of strings for it")
+    if _is_command(found):
+        return [found]
+    if isinstance(found, list) and found and all(map(_is_command, found)):
+        return found
+    words = found if isinstance(found, list | tuple) else str(found).split()
+    got = f"{type(found).__name__} {shown_command(words, environment(base, params))}".rstrip()
+    raise InputError(
+        f"{HOOK} must return a non-empty list of strings for {params} (or a list of such lists), got {got}"
+    )
+
+
+def _is_command(found: object) -> bool:
+    return isinstance(found, list) and bool(found) and all(isinstance(word, str) for word in found)
+
+
+def _with_flag(params: OmniServerParams) -> OmniServerParams:
+    if params.deploy_config is None:
+        return params
+    return replace(params, server_args=(*params.server_args, _CONFIG_FLAG, str(params.deploy_config)))
+
+
+def _without_flag(params: OmniServerParams, asked: OmniServerParams) -> OmniServerParams:
+    """Return *params* with the deploy config in its field again: which flag a server wants is the hook's business."""
+    if asked.deploy_config is None:
+        return params
+    args, at = params.server_args, len(asked.server_args)
+    return replace(params, server_args=(*args[:at], *args[at + 2 :]), deploy_config=Path(args[at + 1]))
