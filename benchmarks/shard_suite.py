@@ -6,7 +6,8 @@
 shards run one after the other, each alone on the machine, as on four agents; the wall is that of the slowest. Of
 each job the fastest of the repeats counts, as timeit does: what else the machine does only makes it slower. Servers
 are a thousand times quicker here than with real weights, the start of a Python process is not: so the wall that is
-judged is pytest's own ("in 1.46s"), and that of the whole processes stands beside it. GPU time is the time in which servers live, as the durations say: set-up, tests and tear-down, summed over shards.
+judged is pytest's own ("in 1.46s"), and that of the whole processes stands beside it. GPU time is the time in which
+servers are alive (`alive_s` of the report), summed over shards.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CONFTEST = f"""
 import sys
 
 def pytest_omni_server_command(config, params, port):
-    return [sys.executable, {str(STUB)!r}, "--port", str(port), "--slow-start", "{START_S}", "--pids", "starts"]
+    return [sys.executable, {str(STUB)!r}, "--port", str(port), "--slow-start", "{START_S}"]
 """
 MODULE = f"""
 import time
@@ -118,10 +119,20 @@ def fastest(jobs: Sequence[Job]) -> Job:
 
 def run(project: Path, *, shard: int | None = None, by: str = "group") -> Job:
     """Run the whole suite, which also measures it for the plan, or one shard of it."""
-    for stale in (project / "starts", *project.glob("durations.*-of-*.json")):
+    for stale in (project / "report.json", *project.glob("durations.*-of-*.json")):
         stale.unlink(missing_ok=True)
     plugins = ["-p", "pytest_omni.plugin", "-p", "pytest_shard.pytest_shard", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *plugins, "-q", "--shard-durations", "durations.json"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *plugins,
+        "-q",
+        "--shard-durations",
+        "durations.json",
+        "--omni-report",
+        "report.json",
+    ]
     if shard is not None:
         command += ["--num-shards", str(SHARDS), "--shard-id", str(shard), "--shard-by", by]
     began = time.perf_counter()
@@ -138,22 +149,14 @@ def run(project: Path, *, shard: int | None = None, by: str = "group") -> Job:
         sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
     said = re.search(r" in ([\d.]+)s", done.stdout.splitlines()[-1])
     assert said, done.stdout
-    return measured(project, float(said[1]), process, shard)
+    return measured(project / "report.json", float(said[1]), process)
 
 
-def measured(project: Path, wall: float, process: float, shard: int | None) -> Job:
-    name = "durations.json" if shard is None else f"durations.{shard}-of-{SHARDS}.json"
-    file = project / name
-    found: Mapping[str, Mapping[str, Mapping[str, float]]] = (
-        json.loads(file.read_text()) if file.exists() else {}
-    )
-    setups = [
-        row["setup_s"] for key, row in found.get("fixtures", {}).items() if key.startswith("omni_server@")
-    ]
-    calls = [row["call_s"] for row in found.get("tests", {}).values()]
-    pids = project / "starts"
-    starts = len(pids.read_text().split()) if pids.exists() else 0
-    return Job(wall, process, sum(setups) + sum(calls), starts, len(calls))
+def measured(report: Path, wall: float, process: float) -> Job:
+    told = json.loads(report.read_text())
+    servers, items = told["servers"], told["items"]
+    tests = sum(item["state"] == "passed" for item in items)
+    return Job(wall, process, sum(server["alive_s"] for server in servers), len(servers), tests)
 
 
 def make(project: Path) -> Path:

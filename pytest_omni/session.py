@@ -97,6 +97,7 @@ def _enter(config: pytest.Config, running: Running, stopping: Stopping) -> None:
     ledger_of(config).add_server(
         running.params.model,
         ready_s=None if running.ready is None else round(running.ready.seconds, 3),
+        alive_s=round(stopping.alive_s, 3),
         stopped=stopping.how.value,
         coverage=stopping.coverage.state.value,
     )

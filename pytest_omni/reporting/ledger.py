@@ -77,10 +77,14 @@ class ShardFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """One server that has ended; *ready_s* None = it never was. Words: term kill crash; recorded lost off."""
+    """One server that has ended; *ready_s* None = it never was. Words: term kill crash; recorded lost off.
+
+    *alive_s*: from its start until its last process was gone, what its cards were paid for.
+    """
 
     model: str
     ready_s: float | None
+    alive_s: float
     stopped: str
     coverage: str
 
@@ -120,9 +124,11 @@ class Ledger:
             if before is None or before.state is State.SKIPPED:
                 withheld[plain] = entry
 
-    def add_server(self, model: str, *, ready_s: float | None, stopped: str, coverage: str) -> None:
+    def add_server(
+        self, model: str, *, ready_s: float | None, alive_s: float, stopped: str, coverage: str
+    ) -> None:
         """Enter a server that has ended."""
-        self.servers.append(ServerRecord(model, ready_s, stopped, coverage))
+        self.servers.append(ServerRecord(model, ready_s, alive_s, stopped, coverage))
 
     def plain(self, nodeid: str) -> str:
         """Return the id under which a test was collected; xdist's loadgroup adds "@group" to it later."""

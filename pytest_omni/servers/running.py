@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Running:
         self.children: list[Child] = []
         self.ready: Sight | None = None
         self.stopped: Stopped | None = None
+        self.began = time.monotonic()
         self._ending = threading.Lock()
 
     def exit(self) -> tuple[int, int | None] | None:
@@ -154,6 +156,7 @@ class Servers:
         running = Running(plan.params, port, environment(plan.base, plan.params))
         commands = plan.command(port)
         with self._watched(running):
+            running.began = time.monotonic()  # the hook may have built a checkpoint before
             try:
                 for at, command in enumerate(commands):
                     part = f"-{at + 1}" if len(commands) > 1 else ""

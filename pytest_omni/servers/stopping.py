@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,11 +28,15 @@ class Stopped(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """What stopping one server took. *survivors* names what outlived SIGKILL, "" without any; *grace_s* was given."""
+    """What stopping one server took. *survivors* names what outlived SIGKILL, "" without any; *grace_s* was given.
+
+    *alive_s*: seconds from the start of its first process to the end of its last.
+    """
 
     how: Stopped
     coverage: Verdict
     grace_s: float
+    alive_s: float
     code: int | None = None
     survivors: str = ""
 
@@ -43,6 +48,7 @@ class Stoppable(Protocol):
     env: Mapping[str, str]
     children: list[Child]
     ready: Sight | None
+    began: float
 
     def exit(self) -> tuple[int, int | None] | None:
         """Return the exit code of a process that ended by itself."""
@@ -64,6 +70,7 @@ def stop_children(server: Stoppable, *, grace_s: float) -> Stopping:
         ending = stop_trees(roots, server.owned, grace_s=grace_s)
     except InfrastructureError as error:
         ending, survivors = Ending.KILL, f"{_what(server)}: {error}"
+    alive_s = time.monotonic() - server.began
     for child in server.children:
         child.let_go()
     killed = ending is Ending.KILL
@@ -72,6 +79,7 @@ def stop_children(server: Stoppable, *, grace_s: float) -> Stopping:
         how=how,
         coverage=_coverage(server, killed=killed or (ended is not None and ended[0] < 0)),
         grace_s=grace_s,
+        alive_s=alive_s,
         code=ended[0] if ended else None,
         survivors=survivors and shown_text(survivors, server.env),
     )

@@ -81,7 +81,7 @@ def test_a_book_arrives_as_it_was_sent(collected, deselected, skipped):
     ledger.withhold_all(deselected, "deselected", "another SKU", "hardware", owed=True)
     ledger.withhold_all(skipped, "skipped", "too few cards", "hardware", owed=True)
     ledger.weights = "tiny"
-    ledger.add_server("z", ready_s=1.5, stopped="term", coverage="off")
+    ledger.add_server("z", ready_s=1.5, alive_s=9.0, stopped="term", coverage="off")
     sent = json.loads(json.dumps(packed(ledger, ids=True)))
     controller = Ledger()
     merge(controller, sent)

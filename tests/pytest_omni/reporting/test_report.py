@@ -36,7 +36,7 @@ def test_the_report_is_what_the_format_says():
     ledger.withhold("a.py::other", "other_shard", "runs in shard 1 of 2", "shard")
     ledger.shard = ShardFacts(0, 2, "group", "sha256:1234")
     ledger.weights = "tiny"
-    ledger.add_server("z", ready_s=12.1, stopped="term", coverage="recorded")
+    ledger.add_server("z", ready_s=12.1, alive_s=30.0, stopped="term", coverage="recorded")
     rest = {"because": None, "kind": None, "setup_s": 0.0, "call_s": 0.0}
     assert document(ledger, HEADER) == {
         "schema": 1,
@@ -79,7 +79,9 @@ def test_the_report_is_what_the_format_says():
                 "kind": "user",
             },
         ],
-        "servers": [{"model": "z", "ready_s": 12.1, "stopped": "term", "coverage": "recorded"}],
+        "servers": [
+            {"model": "z", "ready_s": 12.1, "alive_s": 30.0, "stopped": "term", "coverage": "recorded"}
+        ],
     }
 
 
@@ -210,7 +212,7 @@ def test_a_server_stands_in_the_report(armed, inner, workers):
     inner("--omni-report", "out/report.json", *workers, plugins=XDIST).assert_outcomes(passed=1)
     report = read(armed)
     (server,) = report["servers"]
-    assert server.pop("ready_s") > 0
+    assert 0 < server.pop("ready_s") < server.pop("alive_s")
     assert server == {"model": "z", "stopped": "term", "coverage": "off"}
 
 
