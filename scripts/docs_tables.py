@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+import field_reports
+import plugin_tables
 from lanes import TEST_LANES, TestLane
 
 from omni.attention.registry import BACKENDS
@@ -24,55 +26,6 @@ from omni_hardware.errors import did_you_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
-
-# How a test's name writes a tracker, and how people do. A name that is not here is no report.
-TRACKERS = {
-    "afd_plugin": "vllm-project/afd-plugin",
-    "agent": "buildkite/agent",
-    "aspect": "aspect-cli",
-    "autoharness": "tigerless-labs/autoharness",
-    "caikit": "caikit/caikit",
-    "camunda": "camunda-platform-helm",
-    "coveragepy": "coveragepy/coveragepy",
-    "crawlee": "apify/crawlee-python",
-    "ctapipe": "cta-observatory/ctapipe",
-    "cupy": "cupy/cupy",
-    "flashinfer": "AMD-Ecosystem/flashinfer",
-    "gpt_neox": "EleutherAI/gpt-neox",
-    "granite_switch": "generative-computing/granite-switch",
-    "hupper": "Pylons/hupper",
-    "infra": "vllm-project/ci-infra",
-    "isaac_groot": "NVIDIA/Isaac-GR00T",
-    "kirocrew": "kirodotdev/KiroCrew",
-    "lmcache": "LMCache",
-    "nemo_rl": "NVIDIA-NeMo/RL",
-    "opensre": "Tracer-Cloud/opensre",
-    "pg_lake": "Snowflake-Labs/pg_lake",
-    "picireny": "renatahodovan/picireny",
-    "pytest": "pytest-dev/pytest",
-    "pytest_cov": "pytest-dev/pytest-cov",
-    "pytest_split": "jerry-git/pytest-split",
-    "pytest_timeout": "pytest-dev/pytest-timeout",
-    "pytest_xdist": "pytest-dev/pytest-xdist",
-    "pytorch": "pytorch/pytorch",
-    "ray": "ray-project/ray",
-    "rocm_libraries": "ROCm/rocm-libraries",
-    "scrapy": "scrapy/scrapy",
-    "sglang": "sgl-project/sglang",
-    "soup": "MakazhanAlpamys/Soup",
-    "swarmui": "mcmonkeyprojects/SwarmUI",
-    "tensorrt_llm": "NVIDIA/TensorRT-LLM",
-    "torch_xpu_ops": "intel/torch-xpu-ops",
-    "torchrec": "meta-pytorch/torchrec",
-    "trinity_rft": "agentscope-ai/Trinity-RFT",
-    "triton": "triton-lang/triton",
-    "triton_cli": "triton-inference-server/triton_cli",
-    "vllm": "vllm-project/vllm",
-    "vllm_omni": "vllm-project/vllm-omni",
-}
-REPORT = re.compile(
-    rf"^\s*def test_(?P<repo>{'|'.join(TRACKERS)})(?P<number>\d+)_(?P<what>\w+)", re.MULTILINE
-)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -186,17 +139,8 @@ def _how(lane: TestLane) -> str:
     )
 
 
-def field_reports() -> str:
-    rows = [
-        [
-            f"{TRACKERS[match['repo']]}#{match['number']}",
-            match["what"].replace("_", " "),
-            f"`{path.relative_to(ROOT)}`",
-        ]
-        for path in sorted(ROOT.glob("tests/**/test_*.py"))
-        for match in REPORT.finditer(path.read_text(encoding="utf-8"))
-    ]
-    return _markdown(["public report", "what our test holds", "test file"], sorted(rows))
+def _written(table: Callable[[], plugin_tables.Table]) -> str:
+    return _markdown(*table())
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -206,7 +150,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "backends": backends,
     "families": families,
     "lanes": lanes,
-    "field-reports": field_reports,
+    "field-reports": lambda: _markdown(*field_reports.table()),
+    "not-ours": lambda: _markdown(*field_reports.not_ours()),
+    **{name: partial(_written, table) for name, table in plugin_tables.TABLES.items()},
 }
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,10 @@ from pytest_omni.servers.params import OmniServer, OmniServerParams, environment
 from pytest_omni.session import is_worker, servers_of
 from pytest_omni.usage import HOOK
 
-_CONFIG_FLAG = "--deploy-config"
-
 
 def serve(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> Iterator[OmniServer]:
     """Yield a running server for the fixture behind *request*; what goes wrong is that test's error, in words."""
+    __tracebackhide__ = True
     problem = ""
     try:
         with _served(request, factory) as server:
@@ -64,12 +63,11 @@ def prepared(request: pytest.FixtureRequest, params: OmniServerParams, folder: P
         found: str | None = item.ihook.pytest_omni_tiny_model(config=config, model=model)
         return found
 
-    flagged = _with_flag(params)
     levels = arming_of(config).vocabulary.levels
-    patched = weights.patched(flagged, level_of(config).name, marks, tiny, levels=levels)
+    patched = weights.patched(params, level_of(config).name, marks, tiny, levels=levels)
     ledger = ledger_of(config)
     ledger.weights = weights.deepest({patched.weights.value, *filter(None, [ledger.weights])})
-    return _without_flag(patched.written(folder), params)
+    return patched.written(folder)
 
 
 @contextmanager
@@ -79,6 +77,7 @@ def _served(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> 
     from pytest_omni.servers.progress import ServerProgress
     from pytest_omni.servers.running import Plan
 
+    __tracebackhide__ = True  # what a hook raises is shown; our locals hold the whole environment
     config, folder = request.config, factory.mktemp("omni-server")
     params = prepared(request, asked_params(request), folder)
     servers = servers_of(config)
@@ -86,7 +85,7 @@ def _served(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> 
         base = grant.environ(os.environ)
         plan = Plan(
             params=params,
-            command=lambda port: _commands(request, params, port, base),
+            command=partial(_commands, request, params, base),
             base=base,
             folder=folder,
             ports=lock_folder(factory.getbasetemp(), is_worker=is_worker(config)),
@@ -125,38 +124,40 @@ def _memory_around(
 
 
 def _commands(
-    request: pytest.FixtureRequest, params: OmniServerParams, port: int, base: Mapping[str, str]
+    request: pytest.FixtureRequest, params: OmniServerParams, base: Mapping[str, str], port: int
 ) -> list[list[str]]:
+    __tracebackhide__ = True
     # ihook: a conftest beside the test file is asked before one above it
     found: Any = current_item(request).ihook.pytest_omni_server_command(
         config=request.config, params=params, port=port
     )
     if found is None:
         raise InputError(f"no {HOOK} hook returned a command for {params}; return a list of strings for it")
-    if _is_command(found):
-        return [found]
-    if isinstance(found, list) and found and all(map(_is_command, found)):
-        return found
-    words = found if isinstance(found, list | tuple) else str(found).split()
-    got = f"{type(found).__name__} {shown_command(words, environment(base, params))}".rstrip()
-    raise InputError(
-        f"{HOOK} must return a non-empty list of strings for {params} (or a list of such lists), got {got}"
+    rows = list(found) if _is_row(found) and found and all(map(_is_row, found)) else [found]
+    for row in rows:
+        if problem := _not_command(row):
+            words = row if _is_row(row) else str(row).split()
+            got = f"{type(row).__name__} {shown_command(words, environment(base, params))}".rstrip()
+            raise InputError(
+                f"{HOOK} must return a non-empty list of strings for {params} (or a list of such lists), "
+                f"got {got}: {problem}"
+            )
+    return [list(row) for row in rows]
+
+
+def _is_row(found: object) -> bool:
+    return isinstance(found, list | tuple)
+
+
+def _not_command(row: Any) -> str:
+    """Return what is wrong with one command line, "" if it is one."""
+    if not _is_row(row):
+        return "that is no list"
+    if not row:
+        return "it has no words"
+    odd = next(((at, word) for at, word in enumerate(row) if not isinstance(word, str)), None)
+    return (
+        ""
+        if odd is None
+        else f"[{odd[0]}] is no string but {type(odd[1]).__name__}; write str(...) around it"
     )
-
-
-def _is_command(found: object) -> bool:
-    return isinstance(found, list) and bool(found) and all(isinstance(word, str) for word in found)
-
-
-def _with_flag(params: OmniServerParams) -> OmniServerParams:
-    if params.deploy_config is None:
-        return params
-    return replace(params, server_args=(*params.server_args, _CONFIG_FLAG, str(params.deploy_config)))
-
-
-def _without_flag(params: OmniServerParams, asked: OmniServerParams) -> OmniServerParams:
-    """Return *params* with the deploy config in its field again: which flag a server wants is the hook's business."""
-    if asked.deploy_config is None:
-        return params
-    args, at = params.server_args, len(asked.server_args)
-    return replace(params, server_args=(*args[:at], *args[at + 2 :]), deploy_config=Path(args[at + 1]))

@@ -32,15 +32,26 @@ class Environment:
         }:
             if not (self.packages / top).exists():
                 (self.packages / top).symlink_to(found.locate_file(top))
+        for entry in found.entry_points.select(group="console_scripts"):
+            program = self.bin / entry.name
+            if not program.exists():  # the one that is installed names another interpreter
+                module, _, function = entry.value.partition(":")
+                program.write_text(
+                    f"#!{self.python}\nimport sys\n\nfrom {module} import {function}\n\nsys.exit({function}())\n"
+                )
+                program.chmod(0o755)
+
+    def environ(self, home: Path) -> dict[str, str]:
+        """Return the variables of somebody who has this environment, and nothing else, on the path."""
+        return {"HOME": str(home), "PATH": f"{self.bin}:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
     def run(self, *command: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a program of this environment; only what is in it is found."""
-        kept = {"HOME": str(cwd), "PATH": f"{self.bin}:/usr/bin:/bin", "LANG": "C.UTF-8", **environ}
         program = str(self.bin / command[0])
         return subprocess.run(
             [program, *command[1:]],
             cwd=cwd,
-            env=kept,
+            env=self.environ(cwd) | environ,
             capture_output=True,
             text=True,
             timeout=120,
@@ -99,13 +110,14 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def environment_with(wheel, tmp_path_factory):
-    """Make an Environment with the wheel and what it declares for the extras named."""
-    made: dict[tuple[str, ...], Environment] = {}
+    """Make an Environment with the wheel, what it declares for the extras named, and *others* beside it."""
+    made: dict[tuple[tuple[str, ...], tuple[str, ...]], Environment] = {}
 
-    def make(*extras: str) -> Environment:
-        if extras not in made:
+    def make(*extras: str, others: tuple[str, ...] = ()) -> Environment:
+        key = (extras, others)
+        if key not in made:
             environment = Environment(tmp_path_factory.mktemp("environment") / "venv")
-            for found in closure(declared(wheel, *extras)).values():
+            for found in closure([*declared(wheel, *extras), *map(Requirement, others)]).values():
                 environment.link(found)
             install = (
                 "-m",
@@ -118,8 +130,8 @@ def environment_with(wheel, tmp_path_factory):
                 "--no-index",
             )
             subprocess.run([sys.executable, *install, str(wheel)], check=True, capture_output=True)
-            made[extras] = environment
-        return made[extras]
+            made[key] = environment
+        return made[key]
 
     return make
 

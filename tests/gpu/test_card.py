@@ -10,10 +10,12 @@ import time
 import urllib.request
 from pathlib import Path
 
+import psutil
 import pytest
 
 from omni_hardware.inventory import Inventory, ProcessMemory
 from omni_hardware.probes import probe, process_memory
+from omni_hardware.processes import is_alive
 from omni_hardware.visibility import hide, narrow
 from omni_hardware.vocabulary import PLATFORMS
 from pytest_omni import OmniServer, OmniServerParams, hardware_test
@@ -28,6 +30,23 @@ held = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
 torch.cuda.synchronize()
 print("held", flush=True)
 sys.stdin.read()
+"""
+STUB = Path(__file__).parents[1] / "pytest_omni" / "stub_server.py"
+# What a server leaves behind: a process in a session of its own, its parent gone, deaf to SIGTERM, memory in its hands.
+LEAKS = """
+import subprocess, sys
+holds = '''
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+import torch
+held = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
+print("held", flush=True)
+time.sleep(600)
+'''
+left = subprocess.Popen([sys.executable, "-c", holds], start_new_session=True, stdout=subprocess.PIPE, text=True)
+assert left.stdout.readline() == "held\\n"
+open("leaked", "w").write(str(left.pid))
 """
 SEEN = "import json, torch; print(json.dumps([str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]))"
 
@@ -51,6 +70,10 @@ def seen_by_torch(environ: dict[str, str]) -> list[str]:
         [sys.executable, "-c", SEEN], env=environ, capture_output=True, text=True, check=True
     )
     return [f"GPU-{uuid.removeprefix('GPU-')}" for uuid in json.loads(done.stdout)]
+
+
+def is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and is_alive(psutil.Process(pid))
 
 
 def memory_of(inventory: Inventory, pid: int) -> list[ProcessMemory]:
@@ -110,6 +133,78 @@ def test_a_server_on_the_card_answers_and_holds_memory_there(
     with urllib.request.urlopen(request, timeout=HANG_GUARD_S) as response:
         assert response.status == 200
     assert sum(row.used_mib for row in process_memory(inventory)) > 0
+
+
+def one_card(inventory: Inventory) -> dict[str, str]:
+    """The environment of a pytest that stands alone and sees the first card only."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    return {**bare, **narrow("cuda", bare, [0])}
+
+
+def inner_server(folder: Path, environ: dict[str, str], *, starts: str, body: str) -> str:
+    """What pytest says of one test with a server of *starts*; it ends well or not, but ends."""
+    (folder / "pyproject.toml").write_text("[tool.omni]\n")
+    (folder / "server.py").write_text(
+        f"import os, subprocess, sys\n{starts}\nos.execv(sys.executable, [sys.executable, {str(STUB)!r}, *sys.argv[1:]])\n"
+    )
+    (folder / "conftest.py").write_text(
+        "import sys\n"
+        "def pytest_omni_server_command(config, params, port):\n"
+        "    open('asked', 'w').close()\n"
+        "    return [sys.executable, 'server.py', '--port', str(port)]\n"
+    )
+    (folder / "test_a.py").write_text(
+        "import os, pytest\n"
+        "from omni_hardware.probes import probe, process_memory\n"
+        "from pytest_omni import OmniServerParams, hardware_test\n"
+        f"@hardware_test(res={ANY_CUDA!r})\n"
+        "@pytest.mark.parametrize('omni_server', [OmniServerParams('stub')], indirect=True)\n"
+        f"def test_a(omni_server):\n    {body}\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "cuda"]
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=HANG_GUARD_S, check=False
+    )
+    return f"{done.stdout}{done.stderr}\nexit {done.returncode}"
+
+
+@hardware_test(res=ANY_CUDA)
+def test_vllm_omni4165_a_foreign_process_on_the_card_is_named_before_a_server_starts(
+    inventory: Inventory, tmp_path: Path
+) -> None:
+    environ, memory_mib = one_card(inventory), inventory.seen[0].memory_mib
+    assert memory_mib is not None
+    hog = HOLDS.replace(
+        "2 << 30", f"{memory_mib // 8} << 20"
+    )  # more than the tenth that a test leaves to others
+    with subprocess.Popen(
+        [sys.executable, "-c", hog], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        said = inner_server(tmp_path, environ, starts="", body="pass")
+        child.communicate("")
+    assert "no server is started beside foreign processes" in said, said
+    assert f"pid {child.pid} (" in said
+    assert said.endswith("exit 1")
+    assert "1 error" in said
+    assert not (tmp_path / "asked").exists()
+
+
+@hardware_test(res=ANY_CUDA)
+def test_granite_switch123_what_a_server_leaves_on_the_card_is_ended_and_its_memory_returns(
+    inventory: Inventory, tmp_path: Path
+) -> None:
+    said = inner_server(
+        tmp_path,
+        one_card(inventory),
+        starts=f"subprocess.run([sys.executable, '-c', {LEAKS!r}], check=True)",
+        body="assert int(open('leaked').read()) in {row.pid for row in process_memory(probe(os.environ))}",
+    )
+    assert said.endswith("exit 0"), said
+    left = int((tmp_path / "leaked").read_text())
+    assert not is_running(left)
+    assert memory_of(inventory, left) == []
 
 
 @hardware_test(res=ANY_CUDA)
