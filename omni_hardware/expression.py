@@ -21,6 +21,8 @@ _TOKEN = re.compile(
     |(?P<word>(?::?\w|:|\+|-|\.|\[|\]|\\|/)+)""",
     re.VERBOSE,
 )
+_CARDS = "cards_"
+_NUMBERED = re.compile(rf"{_CARDS}[0-9]{{1,9}}")
 _OPERATORS = ("and", "or", "not")
 _CONSTANTS = ("True", "False", "None")
 _DEEPEST = 100  # Python's own compiler gives up somewhere above
@@ -104,10 +106,17 @@ def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
     for name, column in expression.names:
         first.setdefault(name, column)
     return [
-        f"{expression.text!r}: column {column}: no marker is called {name!r}{did_you_mean(name, valid)}"
+        f"{expression.text!r}: column {column}: no marker is called {name!r}{_meant(name, valid)}"
         for name, column in first.items()
         if name not in valid
     ]
+
+
+def _meant(name: str, valid: list[str]) -> str:
+    counts = sorted(int(word.removeprefix(_CARDS)) for word in valid if _NUMBERED.fullmatch(word))
+    if counts and _NUMBERED.fullmatch(name):  # any of them would be as near
+        return f" (known: {_CARDS}{counts[0]} to {_CARDS}{counts[-1]})"
+    return did_you_mean(name, valid)
 
 
 def _walk(node: Node | None, *, negated: bool) -> Iterator[tuple[Name, bool]]:
@@ -253,4 +262,4 @@ class _Parser:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdigit() or (text.startswith("-") and text[1:].isdigit())
+    return text.removeprefix("-").isdecimal()  # "²" is a digit too, but no number

@@ -174,14 +174,19 @@ def gibibytes(mib: int) -> str:
     return f"{mib / _MIB_A_GIB:.1f}".removesuffix(".0") + " GiB"
 
 
-def load_inventory(path: str | Path, *, environ: Mapping[str, str] | None = None) -> Inventory:
+def load_inventory(
+    path: str | Path, *, environ: Mapping[str, str] | None = None, vocabulary: Vocabulary | None = None
+) -> Inventory:
     """Return the inventory in a file; where the file has no "visible", *environ*'s variables limit what is seen.
 
-    Raises InputError naming the file, every problem at once, unknown keys with the nearest valid one.
+    Raises InputError naming the file, every problem at once, unknown keys with the nearest valid one; with a
+    *vocabulary*, also SKUs that it does not have.
     """
     path = Path(path)
     try:
-        document = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"), object_pairs_hook=inventory_format.no_key_twice)
+    except InputError as error:
+        raise InputError(strip_controls(f"{path}: {error}")) from None
     except OSError as error:
         raise InputError(f"{path}: the inventory cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -190,7 +195,7 @@ def load_inventory(path: str | Path, *, environ: Mapping[str, str] | None = None
         raise InputError(f"{path}: the inventory is nested too deeply") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    checked = inventory_format.checked(document, where=str(path))
+    checked = inventory_format.checked(document, where=str(path), vocabulary=vocabulary)
     if "visible" not in checked and environ is not None:
         checked["visible"] = visibility.visible(checked["platform"], environ)
     # absolute: it is read again for the memory of processes, wherever a test has gone by then

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omni_hardware.errors import InputError, did_you_mean, strip_controls
-from omni_hardware.vocabulary import PLATFORMS
+from omni_hardware.vocabulary import PLATFORMS, Vocabulary
 
 if TYPE_CHECKING:
     from omni_hardware.inventory import Device, Inventory
 
 SCHEMA = 1
+_LEAST_MIB = 1024  # the smallest slice of a card has five times that
 
 # A field's test, and what the message calls it.
 _Kind = tuple[Callable[[object], bool], str]
@@ -67,15 +68,29 @@ _VISIBLE: dict[str, _Kind] = {"variable": _TEXT_OR_NULL, "value": _TEXT_OR_NULL,
 _PROCESS: dict[str, _Kind] = {"pid": _COUNT, "index": _COUNT, "used_mib": _COUNT}
 
 
-def checked(document: object, *, where: str) -> dict[str, Any]:
-    """Return *document* with rows that are safe to build from; InputError has one line a problem, after *where*."""
-    problems = [f"{where}: {problem}" for problem in _problems(document)]
+def checked(document: object, *, where: str, vocabulary: Vocabulary | None = None) -> dict[str, Any]:
+    """Return *document* with rows that are safe to build from; InputError has one line a problem, after *where*.
+
+    With a *vocabulary*, the devices must be ones that it has: a person wrote them.
+    """
+    found = [*_problems(document), *(_unlikely(document, vocabulary) if vocabulary else ())]
+    problems = [f"{where}: {problem}" for problem in found]
     if problems:
         raise InputError(strip_controls("\n".join(problems)))
     assert isinstance(document, dict)
-    found = {key: value for key, value in document.items() if key != "schema"}
-    if found.get("visible", ...) is None:
-        found["visible"] = {}
+    rows = {key: value for key, value in document.items() if key != "schema"}
+    if rows.get("visible", ...) is None:
+        rows["visible"] = {}
+    return rows
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of *pairs*, for ``json.loads``, which keeps the last of two; InputError names the key."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InputError(f"the key {key!r} stands twice in one object")
+        found[key] = value
     return found
 
 
@@ -111,12 +126,14 @@ def _problems(document: object) -> Iterator[str]:
     if not isinstance(document, dict):
         yield "an inventory is a JSON object"
         return
-    if document.get("schema") != SCHEMA or isinstance(document.get("schema"), bool):
+    if "schema" not in document:
+        yield f"schema: is missing; write {SCHEMA}"
+    elif document["schema"] != SCHEMA or isinstance(document["schema"], bool):
         yield f"schema: must be {SCHEMA}, not {document.get('schema')!r}"
     yield from _fields(document, _TOP, "", required=("platform",))
     platform = document.get("platform")
     if isinstance(platform, str) and platform not in PLATFORMS:
-        yield f"platform: {platform!r} is none{did_you_mean(platform, PLATFORMS)}"
+        yield f"platform: {platform!r} is no platform{did_you_mean(platform, PLATFORMS)}"
     for key, kinds, required in (
         ("devices", _DEVICE, ("index", "uuid")),
         ("processes", _PROCESS, tuple(_PROCESS)),
@@ -142,6 +159,23 @@ def _fields(
         elif not kinds[key][0](row[key]) and key != "schema":
             yield f"{dot}{key}: must be {kinds[key][1]}, not {row[key]!r}"
     yield from (f"{dot}{key}: is missing" for key in required if key not in row)
+
+
+def _unlikely(document: object, vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield devices that no test could ask for: misspelt, another platform's, or with memory in another unit."""
+    if not isinstance(document, dict) or not isinstance(document.get("devices"), list):
+        return
+    row = vocabulary.platform(str(document.get("platform")))
+    for number, device in enumerate(document["devices"]):
+        if not isinstance(device, dict):
+            continue
+        sku, memory = device.get("sku"), device.get("memory_mib")
+        if row is not None and row.visibility and isinstance(sku, str) and sku not in row.skus:
+            owner = vocabulary.platform_of(sku)
+            hint = f", but of {owner.name}" if owner else did_you_mean(sku, row.skus)
+            yield f"devices[{number}].sku: {sku!r} is no SKU of {row.name}{hint}; null is one that nobody knows"
+        if isinstance(memory, int) and 0 <= memory < _LEAST_MIB:
+            yield f"devices[{number}].memory_mib: {memory} MiB is less than any device has; 80 GiB are 81920 MiB"
 
 
 def _together(document: Mapping[str, Any]) -> Iterator[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 from omni_hardware.expression import Expression, unknown_names
+from pytest_omni.options import OPTIONS
 from pytest_omni.selection.mark_names import declared
+
+_LEASE_TIMEOUT = "OMNI_LEASE_TIMEOUT"  # of cards/leases.py, which only sessions with devices load
+_PREFIX = "OMNI_"
+_NEAR = 0.8  # two letters in the wrong order; a project's own OMNI_… variables are further away
 
 
 def mistakes(config: pytest.Config, expression: Expression | None) -> list[str]:
@@ -17,6 +23,20 @@ def mistakes(config: pytest.Config, expression: Expression | None) -> list[str]:
     found = [] if expression is None else marker_mistakes(expression, declared(config))
     if has_workers(config):  # pytest-xdist's controller collects nothing, and so says nothing
         found += missing_paths(config.args, config.invocation_params.dir, pyargs=config.option.pyargs)
+    return found
+
+
+def misspelt(environ: Mapping[str, str]) -> list[str]:
+    """Return what to say about each variable that is nearly one of ours: it would be passed over in silence."""
+    known = {row.env.removeprefix(_PREFIX): row.env for row in OPTIONS if row.env}
+    known[_LEASE_TIMEOUT.removeprefix(_PREFIX)] = _LEASE_TIMEOUT
+    found = []
+    for name in sorted(environ):
+        if name.startswith(_PREFIX) and name not in known.values():
+            near = difflib.get_close_matches(name.removeprefix(_PREFIX).upper(), known, n=1, cutoff=_NEAR)
+            found += [
+                f"environment variable {name}: nobody reads it (did you mean {known[it]}?)" for it in near
+            ]
     return found
 
 
@@ -38,7 +58,7 @@ def missing_paths(arguments: Iterable[str], folder: Path, *, pyargs: bool) -> li
     return [
         f"file or directory not found: {argument}"
         for argument in arguments
-        if not _exists(argument.partition("[")[0].split("::")[0], folder, pyargs=pyargs)
+        if not _exists(argument.split("::")[0], folder, pyargs=pyargs)
     ]
 
 

@@ -24,7 +24,8 @@ FEATURES: tuple[str, ...] = (
 )
 # "module:function": called with the early config before any conftest is imported; one line a function.
 AT_LOAD: tuple[str, ...] = (
-    "pytest_omni.cards.worker_visibility:visibility_at_load",  # first: it knows a worker by the snapshot that it still has
+    "pytest_omni.reporting.bookkeeping:old_report_removed_at_load",
+    "pytest_omni.cards.worker_visibility:visibility_at_load",  # before the next: it knows a worker by the snapshot that it still has
     "pytest_omni.machine:snapshot_at_load",
 )
 _PREFIX = "omni-"

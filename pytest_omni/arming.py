@@ -61,9 +61,13 @@ def around_conftests(config: pytest.Config, parser: pytest.Parser, args: list[st
             command_line.declare_common_flags(config, parser, args)
         _arm(config)
         yield
-        if declared:
+        if declared or pytest.version_tuple < (9,):
             parser.parse_known_args(args)  # pytest before 9 finds out when it next parses
-        elif command_line.mentions_common_flag(args) and not command_line.has_taken_flags(parser):
+        if (
+            not declared
+            and command_line.mentions_common_flag(args)
+            and not command_line.has_taken_flags(parser)
+        ):
             # A project that has such a flag of its own keeps it: then this is not ours.
             command_line.declare_common_flags(config, parser, args)
             del config.stash[_ARMING]

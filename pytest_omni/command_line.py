@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,16 @@ from pytest_omni.options import NO, OPTIONS, YES, Kind, read
 
 _COMMON_FLAGS = tuple(row.flag for row in OPTIONS if row.is_common)
 _PATH_FLAGS = tuple(row.flag for row in OPTIONS if row.kind is Kind.PATH)
+# where pytest looks for its configuration, and what has to stand in the file for that
+_CONFIG_FILES = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pyproject.toml": "[tool.",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
 
 
 def declare_ini(parser: pytest.Parser) -> None:
@@ -67,16 +79,18 @@ def has_taken_flags(parser: pytest.Parser) -> bool:
 
 @contextmanager
 def clashes_explained() -> Iterator[None]:
-    """Turn argparse's complaint about a flag that somebody else declares too into pytest.UsageError."""
+    """Turn the complaint about a flag of ours that somebody else declares too into pytest.UsageError."""
     try:
         yield
-    except argparse.ArgumentError as error:
-        flag = next((flag for flag in _COMMON_FLAGS if flag in str(error).split()), None)
+    except (argparse.ArgumentError, ValueError) as error:  # argparse's, and pytest's own since 9.2
+        said = {word.strip("'\"[]{}:,") for word in str(error).split()}
+        flag = next((row.flag for row in OPTIONS if row.flag in said), None)
         if flag is None:
             raise
+        where = "in an armed session it is" if flag in _COMMON_FLAGS else "it is"
         raise pytest.UsageError(
-            f"{flag}: a conftest.py or another plugin has this option too, and in an armed session it is "
-            "pytest-omni's; remove it there, or run with -p no:omni"
+            f"{flag}: a conftest.py or another plugin has this option too, and {where} pytest-omni's; "
+            "remove or rename it there"
         ) from None
 
 
@@ -85,17 +99,44 @@ def misread_path(config: pytest.Config, args: Sequence[str]) -> str | None:
 
     It looks for its configuration above what it takes for tests, long before a plugin can tell it better.
     """
-    here = config.invocation_params.dir
-    if config.inipath is not None and here.is_relative_to(config.inipath.parent):
+    here, seen = config.invocation_params.dir, config.known_args_namespace
+    given = [
+        (flag, value) for flag, value in pairwise(args) if flag in _PATH_FLAGS and (here / value).exists()
+    ]
+    if not given or seen.inifilename:
         return None
-    for flag, value in pairwise(args):
-        path = here / value
-        if flag in _PATH_FLAGS and path.exists() and not path.is_relative_to(here):
+    values = {value for _, value in given}
+    start = _common_folder(here, [word for word in seen.file_or_dir if word not in values])
+    above = (start, *start.parents)
+    found = config.inipath.parent if config.inipath else None
+    passed_over = above[: above.index(found)] if found in above else above
+    for flag, value in given:
+        folder = _folder(here, value)
+        astray = found is not None and found not in above and folder.is_relative_to(found)
+        if astray or any(map(_holds_settings, passed_over)):
             return (
                 f"{flag} {value}: write {flag}={value} in one word, else pytest takes the file for a test "
-                f"and looks for its configuration above {path.parent}"
+                f"and looks for its configuration above {folder}"
             )
     return None
+
+
+def _common_folder(here: Path, words: Iterable[str]) -> Path:
+    paths = [word.partition("::")[0] for word in words]
+    folders = [_folder(here, path) for path in paths if (here / path).exists()]
+    return Path(os.path.commonpath(folders)) if folders else here
+
+
+def _folder(here: Path, word: str) -> Path:
+    path = Path(os.path.abspath(here / word))  # noqa: PTH100 as pytest does: ".." goes, a link stays
+    return path if path.is_dir() else path.parent
+
+
+def _holds_settings(folder: Path) -> bool:
+    return any(
+        (folder / name).is_file() and (not table or table in (folder / name).read_text("utf-8", "replace"))
+        for name, table in _CONFIG_FILES.items()
+    )
 
 
 def _is_free(parser: pytest.Parser, word: str) -> bool:

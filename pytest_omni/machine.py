@@ -76,15 +76,24 @@ def asked_platform(
     """Return the platform whose tests are asked for, and why: the setting, else what ``-m`` names, else detected."""
     if settings.platform != AUTO:
         return settings.platform, settings.sources.get("platform", "asked for")
-    named: dict[str, str] = {}
-    for row in vocabulary.platforms:
-        words = [word for word in (row.name, *row.skus) if word in positive]
-        if words:
-            named[row.name] = words[0]
+    named = _named(positive, vocabulary)
     if len(named) == 1:
         ((platform, word),) = named.items()
         return platform, f"-m names {word}"
     return detected, f"detected; -m names {' and '.join(named)}" if named else "detected"
+
+
+def contradiction(
+    settings: Settings, positive: Collection[str], asked: str, vocabulary: Vocabulary
+) -> str | None:
+    """Return why the tests that ``-m`` names are not those of the *asked* platform, None where they may be."""
+    named, row = _named(positive, vocabulary), vocabulary.platform(asked)
+    if not named or not {asked, *(row.runs_items_of if row else ())}.isdisjoint(named):
+        return None
+    words = " and ".join(named.values())
+    if settings.platform != AUTO:
+        return f"-m names {words}, but {settings.sources.get('platform')} asks for {asked}: tests of one platform run"
+    return f"-m names {words}, and only {asked} is here: choose one with --omni-platform"
 
 
 def expression_of(config: pytest.Config) -> Expression | None:
@@ -106,14 +115,14 @@ def positive_of(config: pytest.Config) -> frozenset[str]:
 def inventory_of(config: pytest.Config) -> Inventory:
     """Return the snapshot of the devices: the controller's, else the file's, else a probe's; taken once."""
     if _INVENTORY not in config.stash:
-        path = settings_of(config).inventory_path
+        settings = settings_of(config)
         try:
             if SNAPSHOT in os.environ and _WORKER in os.environ:
                 # out of the environment at once: a pytest that a test starts is no worker of ours
                 config.stash[_INVENTORY] = _unpacked(os.environ.pop(SNAPSHOT))
             else:
                 config.stash[_INVENTORY] = (
-                    _probed(config) if path is None else load_inventory(path, environ=os.environ)
+                    _probed(config) if settings.inventory_path is None else _read(config, settings)
                 )
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
@@ -148,6 +157,13 @@ def lent(config: pytest.Config) -> Iterator[None]:
         take_back()
 
 
+def _named(positive: Collection[str], vocabulary: Vocabulary) -> dict[str, str]:
+    """Return each platform that is named, by itself or by a SKU, with the word that names it."""
+    rows = vocabulary.platforms
+    named = {row.name: [word for word in (row.name, *row.skus) if word in positive] for row in rows}
+    return {name: words[0] for name, words in named.items() if words}
+
+
 def _unpacked(text: str) -> Inventory:
     try:
         sent = json.loads(text)
@@ -156,6 +172,17 @@ def _unpacked(text: str) -> Inventory:
         raise InputError(
             f"{SNAPSHOT}: not what a controller writes there ({error}); unset the variable"
         ) from error
+
+
+def _read(config: pytest.Config, settings: Settings) -> Inventory:
+    assert settings.inventory_path is not None
+    try:
+        return load_inventory(
+            settings.inventory_path, environ=os.environ, vocabulary=arming_of(config).vocabulary
+        )
+    except InputError as error:  # a variable may be forgotten by whoever reads this
+        source = settings.sources["inventory_path"]
+        raise InputError("\n".join(f"{source}: {line}" for line in str(error).splitlines())) from None
 
 
 def _probed(config: pytest.Config) -> Inventory:

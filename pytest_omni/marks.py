@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from omni_hardware.vocabulary import Vocabulary
 
 MARK = "hardware"
+FRESH_PROCESS = "fresh_process"
 MARKER_LINE = (
     f"{MARK}: what hardware a test needs on each platform; written by hardware_test and hardware_marks"
 )
+# what people write as markers, since it stands where one would
+IMPORTED = ("hardware_test", "hardware_marks")
 # Made before any session: in an unarmed one strict markers would break the import that our own message explains.
 _HARDWARE = pytest.mark.hardware
 
@@ -79,7 +82,20 @@ class Declared:
 
 
 class _Marks(list[pytest.MarkDecorator]):
-    """A list of marks that, written above a test, says so at collection instead of breaking the import."""
+    """A list of marks that is also its one mark, for who puts it into a list of marks.
+
+    Written above a test, it says so at collection instead of breaking the import.
+    """
+
+    @property
+    def mark(self) -> pytest.Mark:
+        """The mark, where pytest looks for it."""
+        return self[0].mark
+
+    @property
+    def name(self) -> str:
+        """The mark's name."""
+        return self[0].name
 
     def __call__(self, test: Any) -> Any:
         return _decorator(replace(declared_by(self[0].mark), misuse=Misuse.AS_DECORATOR))(test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,6 +20,7 @@ AUTO = "auto"
 SHARD_METHODS = ("group", "duration", "file", "hash")
 YES = ("true", "1", "yes", "on")
 NO = ("false", "0", "no", "off")
+_QUOTED = re.compile(r"'[^']*'$")
 
 
 class Kind(StrEnum):
@@ -43,6 +45,7 @@ class Option:
     default: Any = None
     words: Callable[[Vocabulary], tuple[str, ...]] | None = None
     metavar: str | None = None
+    noun: str | None = None
 
     @property
     def dest(self) -> str:
@@ -125,6 +128,7 @@ OPTIONS: tuple[Option, ...] = (
         default=SHARD_METHODS[0],
         words=lambda _: SHARD_METHODS,
         metavar="METHOD",
+        noun="method",
         help="how --num-shards divides the tests: group, duration, file or hash",
     ),
     Option(
@@ -260,7 +264,8 @@ def _ini_value(config: pytest.Config, row: Option) -> tuple[str, str | None]:
     try:
         value = config.getini(row.ini or "")
     except (TypeError, ValueError, pytest.UsageError) as error:
-        return "?", f"{_MEANING[row.kind]} is wanted here: {error}"
+        quoted = _QUOTED.search(str(error))  # pytest, or Python, says what it could not read, and more
+        return "?", f"{quoted[0] if quoted else error} is not {_MEANING[row.kind]}"
     return "" if value is None else str(value).strip(), None
 
 
@@ -281,6 +286,11 @@ def _value(row: Option, given: Given, vocabulary: Vocabulary) -> Any:
             raise ValueError(f"{text!r} is not {_MEANING[row.kind]}")
         return int(text)
     known = row.words(vocabulary) if row.words else (text,)
+    if row.metavar == AUTO and text != AUTO:
+        raise ValueError(
+            f"takes only {AUTO}, not {text!r}; give --num-shards and --shard-id for one by number"
+        )
     if text not in known:
-        raise ValueError(f"unknown {row.name.replace('_', ' ')} {text!r}{did_you_mean(text, known)}")
+        noun = row.noun or row.name.replace("_", " ")
+        raise ValueError(f"unknown {noun} {text!r}{did_you_mean(text, known)}")
     return text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_omni import arming, command_line, hookspecs, usage
+from pytest_omni import arming, command_line, hook_names, hookspecs, usage
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -26,14 +26,28 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
     """Decide whether this session is ours before any conftest runs."""
-    with arming.around_conftests(early_config, parser, args):
+    with hook_names.explained(), arming.around_conftests(early_config, parser, args):
         yield
+    hook_names.require_known(early_config)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Raise what is wrong with the project's table and the settings."""
     arming.configure(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Explain what pytest finds wrong with our hooks in a conftest.py below."""
+    with usage.passed_on(session.config), hook_names.explained():
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Offer no test where pytest will refuse one of our hooks."""
+    hook_names.withhold(session)
 
 
 def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:

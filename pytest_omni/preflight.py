@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+from omni_hardware.errors import InputError
 from pytest_omni import arguments, heading, machine, usage
 from pytest_omni.arming import arming_of
 from pytest_omni.options import settings_of
@@ -16,6 +18,7 @@ from pytest_omni.session import is_worker
 
 _SENT = "omni_deeper"
 _DEEPER = pytest.StashKey[str]()
+_DOUBTS = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +48,13 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None, None, None]:
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Let the controller hear of what a worker refuses, such as the id of a test that there is not."""
+    with usage.passed_on(session.config):
+        return (yield)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Hear how deep the worker's tests go; where it crashed, lend the snapshot to its replacement."""
@@ -59,6 +69,16 @@ def pytest_testnodeready() -> None:
     machine.take_back()
 
 
+@pytest.hookimpl(wrapper=True, specname="pytest_collection_modifyitems")
+def pytest_omni_refusals(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Tell the controller of a worker's usage error, whoever raises it: pytest-xdist itself fails over it."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        usage.report(config, items, "\n".join(map(str, error.args)))
+        return None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Warn about selected tests that go deeper than the run level; in a strict session, refuse."""
@@ -70,7 +90,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which tests went deeper than the run level."""
+    """Say which tests went deeper than the run level, and what was asked for in vain."""
+    for doubt in config.stash.get(_DOUBTS, ()):
+        terminalreporter.ensure_newline()
+        terminalreporter.write_line(f"omni: {doubt}", yellow=True)
     if message := config.stash.get(_DEEPER, None):
         terminalreporter.ensure_newline()
         terminalreporter.section("omni run level", yellow=True)
@@ -86,10 +109,32 @@ def judge(config: pytest.Config) -> None:
     """Raise pytest.UsageError for a machine that cannot be told, or arguments that ask for nothing there is."""
     here = machine.machine_of(config)
     problems = arguments.mistakes(config, here.expression)
-    if here.problem:
-        problems.append(here.problem)
+    problems += filter(None, (here.problem, _not_limit()))
+    config.stash[_DOUBTS] = unsure = doubts(config, here)
+    if settings_of(config).strict:
+        problems += unsure
     if problems:
         raise pytest.UsageError("\n".join(problems))
+
+
+def _not_limit() -> str | None:
+    """Return what is wrong with the time that tests may wait for cards: each of them would only fail by itself."""
+    from pytest_omni.cards.leases import limit_of
+
+    try:
+        limit_of(os.environ)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def doubts(config: pytest.Config, here: machine.Machine) -> list[str]:
+    """Return what was hardly meant as it was said; a strict session refuses it."""
+    positive = here.expression.positive if here.expression else frozenset()
+    contradiction = machine.contradiction(
+        settings_of(config), positive, here.asked, arming_of(config).vocabulary
+    )
+    return [*arguments.misspelt(os.environ), *filter(None, [contradiction])]
 
 
 def deeper(config: pytest.Config, items: list[pytest.Item]) -> str | None:
@@ -99,11 +144,11 @@ def deeper(config: pytest.Config, items: list[pytest.Item]) -> str | None:
         return None
     known: dict[frozenset[str], str | None] = {}
     found: list[tuple[str, str]] = []
-    for item, names in named(items):
+    for group, names in named(items):
         if names not in known:
             known[names] = is_deeper(names, level.name, levels)
         if marked := known[names]:
-            found.append((item.nodeid, marked))
+            found += [(item.nodeid, marked) for item in group]
     return deeper_message(level, found) if found else None
 
 

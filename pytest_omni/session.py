@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,10 +43,17 @@ def servers_of(config: pytest.Config) -> Servers:
     return config.stash[_SERVERS]
 
 
+def started_servers(config: pytest.Config) -> Servers | None:
+    """Return the session's servers, None where none was asked for yet."""
+    return config.stash.get(_SERVERS, None)
+
+
 def guard(config: pytest.Config) -> None:
     """Let SIGTERM end this session in order, servers or not: xdist's controller and its workers end together."""
     if _GUARD not in config.stash:
-        config.stash[_GUARD] = TerminationHandler(lambda: _end_workers(config))
+        alone = not is_worker(config) and config.getoption("dist", default="no") == "no"
+        doing = "ending this session in order" if alone else "stopping the servers of this session"
+        config.stash[_GUARD] = TerminationHandler(lambda: _end_workers(config), doing=doing)
     config.stash[_GUARD].install()
 
 
@@ -58,15 +66,18 @@ def remember_worker(config: pytest.Config, gateway: Any) -> None:
 
 def stop_servers(config: pytest.Config) -> None:
     """Stop what still runs, and set the exit code that a signal asks for; without a server, nothing happens."""
-    handlers: list[TerminationHandler] = []
+    handlers, problem = list[TerminationHandler](), ""
     if servers := config.stash.get(_SERVERS, None):
-        servers.stop_all()
+        problem = _survivors(servers)
         handlers.append(servers.termination)
     if own := config.stash.get(_GUARD, None):
         own.restore()
         handlers.append(own)
     session: pytest.Session | None = config.pluginmanager.getplugin("session")
     code = next((handler.exit_code for handler in handlers if handler.exit_code is not None), None)
+    if problem:
+        sys.stderr.write(f"ERROR: {problem}\n")
+        code = code or (None if session is None else session.exitstatus or pytest.ExitCode.TESTS_FAILED)
     if code is not None and session is not None:
         session.exitstatus = code
 
@@ -81,6 +92,16 @@ def send_notes(config: pytest.Config) -> None:
 def receive_notes(config: pytest.Config, workeroutput: dict[str, Any]) -> None:
     """Take a worker's notes into the controller's."""
     notes_of(config).extend(workeroutput.get(_SENT, ()))
+
+
+def _survivors(servers: Servers) -> str:
+    from pytest_omni.servers.starting import ServerError
+
+    try:
+        servers.stop_all()
+    except ServerError as error:  # the summary is written already
+        return str(error)
+    return ""
 
 
 def _end_workers(config: pytest.Config) -> None:

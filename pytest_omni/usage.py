@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 
 import pytest
 
 from omni_hardware.vocabulary import DEFAULT
 from pytest_omni.arming import LINE_TO_ADD, arming_of
-from pytest_omni.marks import MARK, is_declared
+from pytest_omni.marks import FRESH_PROCESS, MARK, is_declared
 from pytest_omni.selection.mark_names import declared, named
 
 FIXTURES = frozenset(
@@ -42,11 +44,15 @@ _REFUSED = pytest.StashKey[tuple[str, str]]()
 _NOT_FOUND = re.compile(r"^'(?P<name>[^']+)' not found in `markers`")  # pytest's words under --strict-markers
 
 
-def mistake(config: pytest.Config, items: Iterable[pytest.Item]) -> str | None:
+def mistake(config: pytest.Config, items: list[pytest.Item]) -> str | None:
     """Return what is wrong with the use of our fixtures and markers in *items*, or None."""
     if not arming_of(config).armed:
         found = next(_unarmed_uses(config, items), None)
         return None if found is None else _not_armed(config, *found)
+    from pytest_omni.selection import misuses  # an unarmed session never comes here
+
+    if complaint := misuses.complaint(items):
+        return complaint
     hooks = config.pluginmanager.hook
     missing = {
         fixture: need
@@ -80,6 +86,22 @@ def report(config: pytest.Config, items: list[pytest.Item], message: str) -> Non
     items.clear()
 
 
+@contextmanager
+def passed_on(config: pytest.Config) -> Iterator[None]:
+    """Leave a usage error from within for the controller: pytest-xdist drops a worker's, and the run ends with 5."""
+    try:
+        yield
+    except pytest.UsageError as error:
+        output: dict[str, object] = getattr(config, "workeroutput", {})
+        output.setdefault(_SENT, "\n".join(map(str, error.args)))
+        raise
+
+
+def is_reported(config: pytest.Config) -> bool:
+    """Return whether this worker has left a mistake for the controller."""
+    return _SENT in getattr(config, "workeroutput", ())
+
+
 def receive(config: pytest.Config, workeroutput: dict[str, object]) -> None:
     """Keep what a worker reported; they all report the same."""
     if message := workeroutput.get(_SENT):
@@ -94,6 +116,9 @@ def conclude(session: pytest.Session) -> None:
 
 
 def _without_hook(missing: Mapping[str, tuple[str, str, str]], items: Iterable[pytest.Item]) -> Iterator[str]:
+    asked = [getattr(item, "fixturenames", ()) for item in items]
+    if missing.keys().isdisjoint(chain.from_iterable(asked)):
+        return
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in missing:
@@ -111,7 +136,7 @@ def _not_armed(config: pytest.Config, where: str, what: str) -> str:
 
 def _our_words() -> set[str]:
     # Selection marks and topics are words of every day: many a project has an undeclared "slow" or "benchmark".
-    return set(DEFAULT.words()) - {*DEFAULT.selection, *DEFAULT.topics}
+    return (set(DEFAULT.words()) | {FRESH_PROCESS}) - {*DEFAULT.selection, *DEFAULT.topics}
 
 
 def _unarmed_uses(config: pytest.Config, items: Iterable[pytest.Item]) -> Iterator[tuple[str, str]]:
@@ -119,20 +144,18 @@ def _unarmed_uses(config: pytest.Config, items: Iterable[pytest.Item]) -> Iterat
         yield refused
     ours = _our_words().difference(declared(config))
     looked_at = ours | {MARK}
-    clear: set[frozenset[str]] = set()  # a project that is not ours must not feel that we looked
-    for item, names in named(items):
-        if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
-            yield from ((item.nodeid, f"fixture {name!r}") for name in _unmet(item))
-        if names in clear:
-            continue
-        if looked_at.isdisjoint(names):
-            clear.add(names)
-            continue
-        for mark in item.iter_markers():
-            if mark.name in ours:
-                yield item.nodeid, f"marker {mark.name!r}"
-            if mark.name == MARK and is_declared(mark):
-                yield item.nodeid, "hardware_test"
+    for group, names in named(items):
+        is_clear = looked_at.isdisjoint(names)  # a project that is not ours must not feel that we looked
+        for item in group:
+            if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+                yield from ((item.nodeid, f"fixture {name!r}") for name in _unmet(item))
+            if is_clear:
+                continue
+            for mark in item.iter_markers():
+                if mark.name in ours:
+                    yield item.nodeid, f"marker {mark.name!r}"
+                if mark.name == MARK and is_declared(mark):
+                    yield item.nodeid, "hardware_test"
 
 
 def _unmet(item: pytest.Item) -> list[str]:

@@ -133,9 +133,9 @@ def _with_config(words: Sequence[str], path: str) -> tuple[str, ...]:
     return tuple(changed)
 
 
-def _named(words: tuple[str, ...], model: str) -> tuple[str, ...]:
+def _named(words: Sequence[str], model: str) -> tuple[str, ...]:
     given = any(word.partition("=")[0] == _NAME_FLAG for word in words)
-    return words if given else (*words, _NAME_FLAG, model)
+    return tuple(words) if given else (*words, _NAME_FLAG, model)
 
 
 def _as_asked(params: OmniServerParams, because: str) -> Patched:

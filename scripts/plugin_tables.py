@@ -28,7 +28,7 @@ Table = tuple[list[str], list[list[str]]]
 # What the docstring of OmniServerParams need not say to a reader of the code.
 _PLAIN = {
     "model": "handed to your hook",
-    "server_args": "a tuple of strings, handed to your hook",
+    "server_args": "strings in a tuple or list, handed to your hook as a tuple",
     "health_path": "must answer 200",
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from omni_hardware.errors import OmniError
-from pytest_omni.cards import holdings
+from pytest_omni.cards import holdings, shares, succession
 from pytest_omni.cards.grant import Grant
 
 __all__ = ["Grant", "devices", "granted"]
@@ -19,9 +20,12 @@ def granted(request: pytest.FixtureRequest) -> Iterator[Grant]:
     """Yield the running item's devices, kept until the asking fixture's own end, whatever its scope.
 
     Enter it before what uses the devices starts, leave it when that has ended. Under xdist the item has leased its
-    cards already; this keeps the lease as long as the fixture lives, and later items that need no more share it.
+    cards already; this keeps the lease as long as the fixture lives, and later items that need no more share it. A
+    server of ours gets the part of the cards on which no other one lives (`shares`).
     """
-    with holdings.holdings_of(request.config).keeping() as grant:
+    server = request.fixturename if request.fixturename in shares.SERVERS else None
+    planned = shares.planned_beside(request) if server else 1
+    with holdings.holdings_of(request.config).keeping(server, planned=planned) as grant:
         yield grant
 
 
@@ -61,7 +65,21 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         holdings.holdings_of(item.config).leave(item)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Let the worker that replaces a crashed one have its card."""
+    if error:
+        succession.fell(node.config, node.gateway.id)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hear which worker that is."""
+    succession.started(node.config, node.gateway.id)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Give back what a broken tear-down left."""
     holdings.close(config)
+    succession.forget()

@@ -32,6 +32,11 @@ class Grant:
         listed = self.inventory.listed
         return tuple(listed[position] for position in self.positions)
 
+    def __repr__(self) -> str:
+        """Return "Grant(cuda: 0 H100 GPU-1f0a, …)"; the devices' numbers are those of a child."""
+        rows = [f"{number} {device.label} {device.uuid}" for number, device in enumerate(self.devices)]
+        return f"Grant({self.inventory.platform}: {', '.join(rows)})" if rows else "Grant(no device)"
+
     def __len__(self) -> int:
         """Return how many devices there are."""
         return len(self.positions)

@@ -12,6 +12,7 @@ import pytest
 from omni_hardware.errors import InfrastructureError
 from omni_hardware.inventory import Inventory
 from omni_hardware.requirements import Need
+from pytest_omni.cards import shares
 from pytest_omni.cards.grant import Grant
 from pytest_omni.cards.worker_visibility import view_of
 from pytest_omni.machine import machine_of
@@ -29,6 +30,7 @@ class _Stay:
 
     grant: Grant
     kept: tuple[Kept, ...] = ()
+    what: str = ""
 
 
 class Holdings:
@@ -38,6 +40,7 @@ class Holdings:
         self._inventory = machine_of(config).inventory
         self._leasing = _leasing(config)
         self._stay: _Stay | None = None
+        self._tenants: list[shares.Tenant] = []
 
     def enter(self, item: pytest.Item) -> None:
         """Get *item* its cards, before its fixtures are set up; OmniError in words where it cannot have them."""
@@ -45,16 +48,17 @@ class Holdings:
         if need is None or need.cards == 0:
             self._stay = _Stay(Grant(need, (), self._inventory))
             return
+        shares.require_one_each(item.nodeid, need, shares.servers_in(item))
         choices = fitting(need, self._inventory)
         if len(choices) < need.cards:
             raise InfrastructureError(
                 f"{item.nodeid} needs {need}, and {len(choices)} of the devices here fit"
             )
         if self._leasing is None:
-            self._stay = _Stay(Grant(need, choices[: need.cards], self._inventory))
+            self._stay = _Stay(Grant(need, choices[: need.cards], self._inventory), what=item.nodeid)
             return
         cards, kept = self._leasing.lease(item, need, choices)
-        self._stay = _Stay(Grant(need, cards[: need.cards], self._inventory), kept)
+        self._stay = _Stay(Grant(need, cards[: need.cards], self._inventory), kept, item.nodeid)
 
     def leave(self, item: pytest.Item) -> None:
         """Give back what no fixture keeps."""
@@ -64,14 +68,23 @@ class Holdings:
             self._leasing.release(stay.kept if stay else ())
 
     @contextmanager
-    def keeping(self) -> Iterator[Grant]:
-        """Yield the running item's devices and keep them until the end of the context, when the item may be over."""
+    def keeping(self, server: str | None = None, *, planned: int = 1) -> Iterator[Grant]:
+        """Yield the running item's devices and keep them until the end of the context, when the item may be over.
+
+        server: the fixture that starts one on them; it gets the part of one of *planned* servers, and has it alone.
+        """
         stay = self._stay or _Stay(Grant())
+        grant = stay.grant
+        if server is not None:
+            grant = shares.share(grant, server, self._tenants, what=stay.what, planned=planned)
+            self._tenants.append(tenant := shares.Tenant(server, stay.what, grant.positions))
         if self._leasing is not None:
             self._leasing.keep(stay.kept)
         try:
-            yield stay.grant
+            yield grant
         finally:
+            if server is not None:
+                self._tenants.remove(tenant)
             if self._leasing is not None:
                 self._leasing.release(stay.kept)
 

@@ -20,11 +20,9 @@ from omni_hardware.requirements import Need
 from pytest_omni.cards import runtime_witness
 from pytest_omni.cards.lease_table import Lease
 from pytest_omni.cards.leases import Ask, LeaseBook, LeaseError, limit_of
+from pytest_omni.cards.shares import servers_in
 from pytest_omni.cards.worker_visibility import Pin, WorkerView
 from pytest_omni.isolation.fresh_process import MARK as FRESH_PROCESS
-
-# What they start does the work, with an environment of its own: what this process is bound to does not matter.
-_SERVER_FIXTURES = frozenset({"omni_server", "omni_server_function"})
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +147,7 @@ def _runs_here(item: pytest.Item) -> bool:
     """Return whether the test uses its cards in this process, as far as marks and fixtures tell."""
     if item.get_closest_marker(FRESH_PROCESS) is not None:
         return False
-    return not _SERVER_FIXTURES & set(getattr(item, "fixturenames", ()))
+    return not servers_in(item)  # what they start has an environment of its own
 
 
 def _hint(kept: list[Kept]) -> str:

@@ -2,7 +2,8 @@
 
 CUDA_VISIBLE_DEVICES and its kin are read when the accelerator's runtime starts, at the latest by the first conftest
 that imports torch; so a worker is narrowed at load, before any conftest. The controller is never narrowed: workers
-inherit its environment. Worker k sees the k-th entry of the caller's own list, and workers beyond the list see none.
+inherit its environment. Worker k sees the k-th entry of the caller's own list, and workers beyond the list see none. A worker that replaces a
+crashed one sees that one's entry.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from omni_hardware.inventory import Inventory
+from pytest_omni.cards.succession import place_of
 from pytest_omni.machine import SNAPSHOT, inventory_of
 
 WORKER, RUN = "PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"
@@ -82,7 +84,7 @@ def is_worker_process(environ: Mapping[str, str]) -> bool:
 
 def narrowed(inventory: Inventory, environ: MutableMapping[str, str]) -> WorkerView:
     """Show a worker its own card of *inventory* (seen by the controller), or none where there are fewer cards."""
-    own = _own(environ[WORKER], len(inventory.listed))
+    own = _own(place_of(environ[WORKER], environ), len(inventory.listed))
     environ[CALLER] = json.dumps(inventory.visible.environ)
     view = WorkerView(environ[WORKER], environ[RUN], inventory, own, environ)
     if inventory.listed:

@@ -174,8 +174,7 @@ def core_remedy(failed: str) -> str:
 def _result(done: subprocess.CompletedProcess[str], folder: Path, child: Path) -> Result:
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines or not lines[-1].startswith("{"):
-        last = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]
-        return Result(lines=frozenset(), failed=strip_controls(last))
+        return Result(lines=frozenset(), failed=strip_controls(_last_words(done)))
     facts = json.loads(lines[-1])
     return Result(
         lines=_recorded(folder, child),
@@ -185,6 +184,18 @@ def _result(done: subprocess.CompletedProcess[str], folder: Path, child: Path) -
         settings=facts,
         pth=_has_pth(),
     )
+
+
+def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of what was printed, and the line that it continues where it is indented."""
+    words: list[str] = []
+    for line in reversed(
+        (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()
+    ):
+        words.insert(0, line.strip())
+        if not line[:1].isspace():
+            break
+    return " ".join(words)
 
 
 def _recorded(folder: Path, child: Path) -> frozenset[int]:

@@ -33,6 +33,7 @@ class State(StrEnum):
     PROBLEM = "✗"
 
 
+_PLAIN = str.maketrans({"✓": "+", "·": "-", "✗": "x", "→": ">", "×": "x", "…": "...", "≥": ">="})
 _COLORS = {State.FINE: "32", State.NOTE: "2", State.PROBLEM: "1;31"}
 
 
@@ -59,15 +60,21 @@ def examine(config: pytest.Config) -> int:
     from pytest_omni.diagnosis import doctor_checks
 
     found = list(findings(config, doctor_checks.CHECKS))
-    color = config.option.color == "yes" or (
-        config.option.color == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    )
+    asked = getattr(config.option, "color", "no")  # -p no:terminal takes the option along
+    color = asked == "yes" or (asked == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     width = min(shutil.get_terminal_size().columns, _WIDEST)
-    for line in screen(found, width=width, color=color):
-        print(line)
-    for line in doctor_checks.inventory_lines(config):
-        print(line)
+    for line in (*screen(found, width=width, color=color), *doctor_checks.inventory_lines(config)):
+        print(printable(line, sys.stdout.encoding or "ascii"))
     return CheckError.exit_code if any(row.state is State.PROBLEM for row in found) else 0
+
+
+def printable(line: str, encoding: str) -> str:
+    """Return *line* with nothing that *encoding* lacks: with LANG=C the screen must not end in a traceback."""
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        return line.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return line
 
 
 def findings(config: pytest.Config, checks: Iterable[doctor_checks.Check]) -> Iterator[Finding]:

@@ -14,15 +14,19 @@ import pytest
 
 from omni_hardware import visibility
 from omni_hardware.errors import OmniError
+from omni_hardware.expression import unknown_names
 from omni_hardware.inventory import Device, Inventory, gibibytes
 from omni_hardware.vocabulary import PLATFORMS
+from pytest_omni.arguments import misspelt
 from pytest_omni.arming import LINE_TO_ADD, arming_of
 from pytest_omni.diagnosis import coverage_probe
 from pytest_omni.diagnosis.doctor import Finding, State
 from pytest_omni.heading import depth_line, platform_line
 from pytest_omni.machine import CPU, Machine, machine_of
-from pytest_omni.options import OPTIONS, settings_of
+from pytest_omni.marks import FRESH_PROCESS, MARK
+from pytest_omni.options import OPTIONS, given_to, settings_of
 from pytest_omni.run_level import level_of
+from pytest_omni.selection.mark_names import declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
         here="--forked forks whatever runs here: mark tests fresh_process instead",
     ),
 )
+_GUESS = "did you mean"
 _SHARD_PLUGIN = "pytest_shard.pytest_shard"
 _AUTOLOAD_OFF = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
@@ -86,7 +91,12 @@ def project(config: pytest.Config) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     versions = f"pytest-omni {_version('pytest-omni')}, pytest {pytest.__version__}, Python {python}"
     yield Finding("project", f"armed by {arming.because}; {versions}")
-    if not arming.because.endswith(LINE_TO_ADD):
+    if set(given_to(config)) == {"doctor"} and not arming.because.endswith(LINE_TO_ADD):
+        text = (
+            "nothing but this look arms the plugin: in every other run here its marks and fixtures do nothing"
+        )
+        yield Finding("project", text, State.PROBLEM, f"add the line {LINE_TO_ADD} to {arming.pyproject}")
+    elif not arming.because.endswith(LINE_TO_ADD):
         yield Finding(
             "project", f"other runs here are not armed: {arming.pyproject} has no {LINE_TO_ADD}", State.NOTE
         )
@@ -96,7 +106,13 @@ def project(config: pytest.Config) -> Iterator[Finding]:
 
 def platform(config: pytest.Config) -> Iterator[Finding]:
     """Yield which platform is asked for, and what is here of it."""
-    yield from platform_findings(machine_of(config))
+    machine = machine_of(config)
+    yield from platform_findings(machine)
+    if machine.expression is not None:
+        # other plugins declare their markers later than this: only what looks like a known word is doubted
+        known = {*declared(config), *arming_of(config).vocabulary.words(), FRESH_PROCESS, MARK}
+        doubted = [line for line in unknown_names(machine.expression, known) if _GUESS in line]
+        yield from (Finding("-m", message, State.PROBLEM) for message in doubted)
 
 
 def platform_findings(machine: Machine) -> Iterator[Finding]:
@@ -184,6 +200,7 @@ def settings(config: pytest.Config) -> Iterator[Finding]:
         value = getattr(found, row.name)
         shown = os.path.relpath(value, config.invocation_params.dir) if isinstance(value, Path) else value
         yield Finding("settings", f"{row.flag} {shown} ({said})")
+    yield from (Finding("settings", problem, State.PROBLEM) for problem in misspelt(os.environ))
 
 
 def plugins(config: pytest.Config) -> Iterator[Finding]:

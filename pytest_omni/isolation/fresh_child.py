@@ -9,6 +9,10 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def main(request_file: str) -> int:
@@ -20,9 +24,21 @@ def main(request_file: str) -> int:
 
     import pytest
 
-    from pytest_omni.isolation.fresh_reporter import Reporter
+    return int(pytest.main(request["args"], plugins=[_Start(request)]))
 
-    return int(pytest.main(request["args"], plugins=[Reporter(request)]))
+
+class _Start:
+    """Brings the reporter in once pytest rewrites imports: what is imported before, it warns of."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._request = request
+
+    def pytest_load_initial_conftests(self, early_config: pytest.Config) -> None:
+        """Register the reporter before anything of the project is imported."""
+        from pytest_omni.isolation.fresh_reporter import Reporter
+        from pytest_omni.isolation.fresh_run import CHILD
+
+        early_config.pluginmanager.register(Reporter(self._request), CHILD)
 
 
 if __name__ == "__main__":

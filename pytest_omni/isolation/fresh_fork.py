@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Literal, NoReturn
 
 import pytest
@@ -34,6 +35,16 @@ _STATE = "_setupstate"  # private; the one thing here that pytest has no public 
 _When = Literal["setup", "call", "teardown"]
 
 
+class _Parts:
+    """Writes down what is reported while a phase runs: subtests."""
+
+    def __init__(self, config: pytest.Config, reports: Path) -> None:
+        self._config, self._reports = config, reports
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        append(self._reports, {"report": serialised(self._config, report)})
+
+
 def run(item: pytest.Item, *, timeout: float) -> End:
     """Return how the fork of *item* ended; InputError where a fork cannot work, with who is to blame."""
     if refused := refusal(item):
@@ -50,11 +61,11 @@ def run(item: pytest.Item, *, timeout: float) -> End:
         code = _awaited(pid, timeout)
     finally:
         _end(pid)
-    done, said = read(reports)
+    told = read(reports)._asdict()
     if code is None:
         how = f"no end after {timeout:g} s ({MARK}(timeout=...) sets another limit), so it was killed"
-        return End(how=how, fine=False, reports=done, said=said)
-    return End(how=exit_words(code), fine=code == 0, reports=done, said=said)
+        return End(how=how, fine=False, **told)
+    return End(how=exit_words(code), fine=code == 0, **told)
 
 
 def refusal(item: pytest.Item) -> str:
@@ -79,6 +90,7 @@ def _become(item: pytest.Item, reports: Path) -> NoReturn:
         os.setsid()
         ParentWatch(lambda: os.killpg(0, signal.SIGKILL)).install()
         _detach(item)
+        item.config.pluginmanager.register(_Parts(item.config, reports))
         _report_phases(item, reports)
         code = 0
     except BaseException as error:  # noqa: BLE001 there is nobody above who should see it
@@ -94,8 +106,11 @@ def _detach(item: pytest.Item) -> None:
     """Give the test its code back, and a state in which only what is set up from now on is torn down."""
     fresh_run.release(item)
     manager = item.config.pluginmanager
-    for name, plugin in manager.list_name_plugin():
-        if name.startswith(_OURS) and plugin is not None:
+    ours = [plugin for name, plugin in manager.list_name_plugin() if name.startswith(_OURS) and plugin]
+    # terminal, xdist's worker, reports on disk: out there they hear of everything, in here of subtests too
+    listeners = [impl.plugin for impl in manager.hook.pytest_runtest_logreport.get_hookimpls()]
+    for plugin in (*ours, *(plugin for plugin in listeners if not isinstance(plugin, ModuleType))):
+        if manager.is_registered(plugin):
             manager.unregister(plugin)
     setattr(item.session, _STATE, type(getattr(item.session, _STATE))())
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_omni.cards import runtime_witness
+from pytest_omni.marks import FRESH_PROCESS
 
 if TYPE_CHECKING:
     from pytest_omni.isolation.fresh_run import FreshRun
 
-MARK = "fresh_process"
+MARK = FRESH_PROCESS
 TIMEOUT_S = 600.0
 _RUN: pytest.StashKey[FreshRun] = pytest.StashKey()
 _LAST = pytest.StashKey[str]()

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_omni.arming import arming_of
 from pytest_omni.isolation.fresh_reports import append, serialised
-from pytest_omni.isolation.fresh_run import CHILD
 from pytest_omni.options import overrule
 
 # What belongs to the session as a whole: workers, shards, stops and re-runs, reports and caches.
@@ -27,6 +26,7 @@ _SESSION_ONLY: Mapping[str, Any] = MappingProxyType(
         "shard_id": 0,
         "usepdb": False,
         "trace": False,
+        "setupshow": False,
         "maxfail": 0,
         "reruns": None,
         "xmlpath": None,
@@ -59,8 +59,6 @@ _RERUNS = "rerunfailures"
 
 class Reporter:
     """Turns a session with the other one's arguments into one that runs *request*'s test and nothing else."""
-
-    __name__ = CHILD  # the name that pytest registers it by
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._request = request
@@ -105,6 +103,10 @@ class Reporter:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a phase's report at once: the next phase may be the last thing that this process does."""
         self._write({"report": serialised(self._config, report)})
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Say who wanted the session to end: over there it goes on."""
+        self._write({"said": f"the test ended its session: {excinfo.typename}: {excinfo.value}"})
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Say what broke pytest itself."""

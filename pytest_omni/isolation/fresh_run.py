@@ -6,15 +6,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import pytest
 
 from omni_hardware.errors import InputError, OmniError, did_you_mean
 from pytest_omni.isolation.fresh_process import MARK, TIMEOUT_S
+from pytest_omni.session import notes_of
 
 CHILD = "omni-fresh-child"  # the plugin that a fresh process has, and nobody else
 _KEYS = ("method", "timeout")
+_NO_DEBUGGER = f"--pdb and --trace do not reach {MARK} tests: take the mark off a test to debug it"
 
 
 class Method(StrEnum):
@@ -37,12 +40,13 @@ class End:
     """How a fresh process ended.
 
     how: "code 1", "signal SIGSEGV" or why it was ended. fine: pytest itself ended in order. reports: by phase, as
-    pytest serialises them. said: errors of its collection. log: the end of what it printed. seconds: from start to end.
+    pytest serialises them. parts: those of subtests. said: errors of its collection. log: the end of what it printed. seconds: from start to end.
     """
 
     how: str
     fine: bool
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parts: tuple[Mapping[str, Any], ...] = ()
     said: tuple[str, ...] = ()
     log: str = ""
     seconds: float = 0.0
@@ -70,7 +74,9 @@ class FreshRun:
         self._expect("setup")
 
     def call(self) -> None:
-        """Fail where the process did not come to the end of its call."""
+        """Tell of the subtests, and fail where the process did not come to the end of its call."""
+        for part in self._end.parts if self._end else ():
+            self._item.ihook.pytest_runtest_logreport(report=self._restored(part))
         self._expect("call")
 
     def teardown(self) -> None:
@@ -80,18 +86,32 @@ class FreshRun:
     def own_report(self, call: pytest.CallInfo[None], report: pytest.TestReport) -> pytest.TestReport:
         """Return what the process reported for this phase; *report* where something went wrong out here."""
         if call.excinfo is None:
-            return self._report(call.when) or report
+            own = self._report(call.when)
+            if own is not None and call.when == "setup":
+                own.duration = self._until_call(own.duration)
+            return own or report
         if self._told and self._end is not None:
             report.duration = self._end.seconds
         return report
 
+    def _until_call(self, setup_s: float) -> float:
+        """Return what the process took but for its call and teardown: its start is the dear part of it."""
+        if self._end is None or not self._end.fine or "teardown" not in self._end.reports:
+            return setup_s  # the phase that it did not come through has it all
+        later = sum(
+            float(row.get("duration", 0.0)) for when, row in self._end.reports.items() if when != "setup"
+        )
+        return max(setup_s, self._end.seconds - later)
+
     def _report(self, when: str) -> pytest.TestReport | None:
         if self._end is None or when not in self._end.reports:
             return None
-        config = self._item.config
-        data = as_pytest_has_it(self._end.reports[when])
-        report = config.hook.pytest_report_from_serializable(config=config, data=data)
+        report = self._restored(self._end.reports[when])
         return report if isinstance(report, pytest.TestReport) else None
+
+    def _restored(self, data: Mapping[str, Any]) -> Any:
+        config = self._item.config
+        return config.hook.pytest_report_from_serializable(config=config, data=as_pytest_has_it(data))
 
     def _expect(self, phase: str) -> None:
         end = self._end
@@ -103,8 +123,11 @@ class FreshRun:
 
 def take_over(item: pytest.Item, mark: pytest.Mark) -> FreshRun | None:
     """Let a fresh process do *item*'s work, unless this is that process."""
-    if item.config.pluginmanager.has_plugin(CHILD):
-        return None
+    asked = partial(item.config.getoption, default=False)  # the plugins behind these options can be blocked
+    if item.config.pluginmanager.has_plugin(CHILD) or asked("setuponly") or asked("setupplan"):
+        return None  # a plan runs nothing, so there is nothing to keep apart
+    if (asked("usepdb") or asked("trace")) and _NO_DEBUGGER not in notes_of(item.config):
+        notes_of(item.config).append(_NO_DEBUGGER)
     run = FreshRun(item, mark)
     # On the object, where pytest looks first; release() uncovers the item's own methods again.
     vars(item).update(setup=run.setup, runtest=run.call, teardown=run.teardown)

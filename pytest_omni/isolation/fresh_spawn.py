@@ -66,7 +66,7 @@ def run(item: pytest.Item, *, timeout: float) -> End:
         code = _awaited(child, timeout, live=_Copy(files.log, on=config.option.capture == "no"))
     finally:
         child.let_go()  # and whatever the test has left behind
-    reports, said = read(files.reports)
+    told = read(files.reports)
     if code is None:
         how, fine = (
             f"no end after {timeout:g} s ({MARK}(timeout=...) sets another limit), so it was killed",
@@ -74,7 +74,7 @@ def run(item: pytest.Item, *, timeout: float) -> End:
         )
     else:
         how, fine = exit_words(code), code in _IN_ORDER
-    return End(how=how, fine=fine, reports=reports, said=said, log=_tail(files.log, env))
+    return End(how=how, fine=fine, **told._asdict(), log=_tail(files.log, env))
 
 
 def command(request_file: Path) -> list[str]:

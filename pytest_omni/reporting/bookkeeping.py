@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_omni.options import settings_of
+from pytest_omni.options import given_to, settings_of
 from pytest_omni.reporting import results
 from pytest_omni.reporting.ledger import ledger_of, merge, packed
 from pytest_omni.selection import deselection
 from pytest_omni.session import is_worker
 
 _SENT = "omni_ledger"
+
+
+def old_report_removed_at_load(config: pytest.Config) -> None:
+    """Remove the last session's report before anything can end this one: it would be read as this one's."""
+    asked, given = config.known_args_namespace, given_to(config)
+    if "report" in given and not (asked.help or asked.version or "doctor" in given):
+        from pytest_omni.reporting import report
+
+        report.remove_old(given["report"].folder / Path(given["report"].text.strip()).expanduser())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +43,17 @@ class Bookkeeper:
         self._ledger = ledger_of(config)
         self._to_send = is_worker(config)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+        """Enter what was collected before anybody drops a test, and take note of ids that somebody changes."""
+        collected = items[:]
+        ids = [item.nodeid for item in items]
+        self._ledger.collected.update(dict.fromkeys(ids))
+        yield
+        now = [item.nodeid for item in collected]
+        if now != ids:
+            self._ledger.rename(dict(zip(ids, now, strict=True)))
+
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Enter who was deselected."""
         deselection.enter(self._config, items)
@@ -42,9 +63,11 @@ class Bookkeeper:
         deselection.close(self._config, session.items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Enter a file that skips itself: its tests are never heard of."""
+        """Enter a file that skips itself or cannot be read: its tests are never heard of."""
         if report.skipped:
             self._ledger.skipped_files[report.nodeid] = results.reason(report)
+        elif report.failed:
+            self._ledger.results[report.nodeid or "."] = results.uncollected(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

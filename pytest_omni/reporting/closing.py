@@ -13,6 +13,12 @@ from pytest_omni.reporting.ledger import Kind, State, ledger_of
 from pytest_omni.run_level import level_of
 from pytest_omni.session import is_worker
 
+# options of pytest's own, the first that is set counts: --setup-plan sets setuponly too
+_LISTINGS = {
+    "collectonly": "--collect-only runs nothing",
+    "setupplan": "--setup-plan runs nothing",
+    "setuponly": "--setup-only calls no test",
+}
 _FAILURES = (State.FAILED, State.ERROR)
 _OUTCOME = pytest.StashKey[outcome.Outcome]()
 _WRITTEN = pytest.StashKey[report.Header]()
@@ -23,20 +29,28 @@ def check_report_path(config: pytest.Config) -> None:
     path = settings_of(config).report
     if path is None or is_worker(config):
         return
-    if path.is_dir() or not next(parent for parent in path.parents if parent.exists()).is_dir():
-        raise pytest.UsageError(f"--omni-report {path}: not a file that can be written")
+    try:
+        report.check_writable(path)
+    except InfrastructureError as error:
+        source = settings_of(config).sources["report"]
+        raise pytest.UsageError(f"{source} {path}: not a file that can be written: {error}") from None
 
 
 def close(session: pytest.Session) -> None:
     """Judge the session by its book, and write the report."""
     config = session.config
-    if not _only_lists(config):
+    if _only_lists(config):
+        ledger_of(config).forget_unfinished()
+    else:
         _judge(session)
     _write(session)
 
 
-def _only_lists(config: pytest.Config) -> bool:
-    return bool(config.option.collectonly or settings_of(config).shard_plan)
+def _only_lists(config: pytest.Config) -> str | None:
+    """Return why this session calls no test, if it does not."""
+    if settings_of(config).shard_plan:
+        return "--shard-plan runs nothing"
+    return next((because for dest, because in _LISTINGS.items() if config.getoption(dest, None)), None)
 
 
 def _judge(session: pytest.Session) -> None:
@@ -55,14 +69,19 @@ def _judge(session: pytest.Session) -> None:
 def show(config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
     """Print the section about tests that did not run, if there is one, and that devices are made up, if they are."""
     found = config.stash.get(_OUTCOME, None)
-    if found is None:
+    if found is None or (config.getoption("no_summary", default=False) and not found.failed):
         return
     inventory = machine_of(config).inventory
-    if inventory.source.startswith("file"):  # green on devices that nobody has looks like green
+    unsaid = config.get_verbosity() < 0 or config.getoption("no_header", default=False)
+    if inventory.source.startswith("file") and unsaid:  # green on devices that nobody has looks like green
         reporter.ensure_newline()
         reporter.write_line(f"omni: devices {heading.sight(inventory)}", yellow=True)
     shown = summary.lines(ledger_of(config), found, verbose=config.get_verbosity() > 0)
     if not shown:
+        return
+    if config.get_verbosity() < 0 and not found.because:
+        reporter.ensure_newline()
+        reporter.write_line(summary.brief(ledger_of(config)), yellow=True)
         return
     reporter.ensure_newline()
     reporter.section(summary.TITLE, yellow=not found.failed, red=found.failed)
@@ -88,8 +107,10 @@ def _write(session: pytest.Session) -> None:
         report.write(path, report.document(ledger_of(config), header))
     except InfrastructureError as error:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        del config.stash[_WRITTEN]  # told once
         reporter = config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None:
+            reporter.ensure_newline()
             reporter.write_line(f"ERROR: {error}", red=True)
 
 
@@ -111,8 +132,8 @@ def _header(session: pytest.Session) -> report.Header:
 def _ended(session: pytest.Session) -> tuple[str, Kind]:
     """Return why tests that were selected had no turn."""
     option = session.config.option
-    if option.collectonly:
-        return "--collect-only runs nothing", Kind.USER
+    if because := _only_lists(session.config):
+        return because, Kind.USER
     failures = sum(1 for result in ledger_of(session.config).results.values() if result.state in _FAILURES)
     if option.maxfail and failures >= option.maxfail:
         return f"the session stopped after {failures} failure{'s' if failures > 1 else ''}", Kind.BUDGET

@@ -130,6 +130,16 @@ class Ledger:
         """Enter a server that has ended."""
         self.servers.append(ServerRecord(model, ready_s, alive_s, stopped, coverage))
 
+    def rename(self, changed: Mapping[str, str]) -> None:
+        """Enter under which id each test is known after collection, old → new; what xdist's loadgroup adds, stays out."""
+        now = {old: old if new.startswith(f"{old}@") else new for old, new in changed.items()}
+        self.collected = {now.get(nodeid, nodeid): None for nodeid in self.collected}
+        self.withheld = {now.get(nodeid, nodeid): entry for nodeid, entry in self.withheld.items()}
+
+    def forget_unfinished(self) -> None:
+        """Take out what was set up and never called: in a session that only lists, nothing broke off."""
+        self.results = {key: found for key, found in self.results.items() if found.state is not State.NOT_RUN}
+
     def plain(self, nodeid: str) -> str:
         """Return the id under which a test was collected; xdist's loadgroup adds "@group" to it later."""
         if nodeid in self.collected or "@" not in nodeid:

@@ -99,7 +99,7 @@ def _too_many_skips(facts: Facts) -> str:
 
 
 def _nothing_ran(facts: Facts) -> str:
-    if not facts.strict or facts.ran or not facts.skipped:
+    if not facts.strict or facts.ran or not facts.skipped or facts.owed:  # those have been told
         return ""
     return f"--omni-strict: nothing ran, {_all_skipped(facts)}"
 

@@ -18,6 +18,7 @@ from pytest_omni.reporting.ledger import Kind, Ledger, Result, State
 
 SCHEMA = 1
 # always there, so that a reader need not ask; the other states are when a test came to them
+_BEGINNING = b'{\n "schema": '
 _COUNTED = (State.PASSED, State.FAILED, State.SKIPPED, State.DESELECTED, State.OTHER_SHARD)
 
 
@@ -52,8 +53,45 @@ def document(ledger: Ledger, header: Header) -> dict[str, Any]:
     }
 
 
+def refusal(path: Path) -> str | None:
+    """Return why no report can be written to *path*, as far as that can be known before there is one; else None."""
+    if path.exists() and not path.is_file():
+        # writing puts a new file in the old one's place: a device such as /dev/null would be lost to the machine
+        return "it is a folder or a device"
+    folder = next(parent for parent in path.parents if parent.exists())
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"no permission to write in {folder}"
+
+
+def remove_old(path: Path) -> None:
+    """Remove an earlier session's report: a session that is killed leaves none, and the old one would look like its."""
+    try:
+        if path.is_file() and path.read_bytes().startswith(_BEGINNING):  # of another file, nothing is known
+            path.resolve().unlink()
+    except OSError:
+        pass  # check_writable() says it better
+
+
+def check_writable(path: Path) -> None:
+    """Try to write beside *path*: a file system may refuse what its permissions allow. InfrastructureError says why."""
+    if problem := refusal(path):
+        raise InfrastructureError(problem)
+    path = path.resolve()
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise InfrastructureError(str(error.strerror)) from error
+
+
 def write(path: Path, report: Mapping[str, Any]) -> None:
     """Write *report* to *path*, whole or not at all; InfrastructureError says why it cannot be written."""
+    if problem := refusal(path):
+        raise InfrastructureError(f"{path}: the report cannot be written: {problem}")
+    path = path.resolve()  # what a link points at is replaced, not the link
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,13 @@ def after(report: pytest.TestReport, before: Result | None, withheld: Withheld |
     return _explained(before, withheld)
 
 
+def uncollected(report: pytest.CollectReport) -> Result:
+    """Return the result of a file whose tests could not be collected."""
+    lines = [line.strip() for line in str(report.longrepr or "").splitlines()]
+    told = [line.removeprefix("E ").strip() for line in lines if line.startswith("E ")] or lines
+    return Result(State.ERROR, next(filter(None, told), "it could not be collected"))
+
+
 def _setup(report: pytest.TestReport) -> tuple[State, str | None]:
     if report.passed:
         return State.NOT_RUN, _UNFINISHED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -48,6 +48,16 @@ def lines(ledger: Ledger, outcome: Outcome, *, verbose: bool = False) -> list[Li
     return [Line(strip_controls(line.text), line.bad) for line in found]
 
 
+def brief(ledger: Ledger) -> str:
+    """Return the section in one line, for -q: "omni: 2 skipped (hardware), 3 not run (user); without -q …"."""
+    counts: Counter[str] = Counter()
+    for group in _groups(ledger):
+        counts[f"{_VERBS[group.state]} ({group.kind or 'session'})"] += len(group.nodeids)
+    if ledger.skipped_files:
+        counts[f"skipped while collected ({Kind.USER})"] = len(ledger.skipped_files)
+    return f"omni: {', '.join(f'{count} {what}' for what, count in counts.items())}; without -q it says why"
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     state: State
@@ -60,7 +70,9 @@ def _groups(ledger: Ledger) -> list[_Group]:
     found: dict[tuple[State, Kind | None, str], list[str]] = defaultdict(list)
     for nodeid, result in ledger.rows():
         if result.state in _VERBS and result.because:
-            found[result.state, result.kind, result.because].append(nodeid)
+            # of 20 shards, nobody reads which of the other 19 has what
+            because = "other jobs run them" if result.state is State.OTHER_SHARD else result.because
+            found[result.state, result.kind, because].append(nodeid)
     order = list(_VERBS)
     groups = [_Group(*key, tuple(nodeids)) for key, nodeids in found.items()]
     # the controller of xdist hears of tests in no order that means anything

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_omni import usage
 from pytest_omni.machine import machine_of
 from pytest_omni.reporting.ledger import Kind, State, ledger_of
 
@@ -52,6 +53,8 @@ def enter(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 
 def close(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Enter what was collected, is not in the final selection and was deselected by nobody."""
+    if usage.is_reported(config):
+        return  # nothing runs, and the session says why
     ledger = ledger_of(config)
     gone = sum(entry.state is not State.SKIPPED for entry in ledger.withheld.values())
     if gone + len(items) == len(ledger.collected):

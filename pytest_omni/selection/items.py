@@ -6,28 +6,28 @@ Both passes are a look-up an item: what marks mean is decided once for equal mar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from omni_hardware.errors import InfrastructureError, InputError
+from omni_hardware.errors import InfrastructureError
 from omni_hardware.inventory import Reason, Verdict, judge
-from omni_hardware.mark_rules import hardware_words
 from omni_hardware.requirements import Need, Requirement
-from omni_hardware.vocabulary import ANY_SKU, Vocabulary
+from omni_hardware.vocabulary import ANY_SKU
 from pytest_omni import usage
 from pytest_omni.arming import arming_of
 from pytest_omni.machine import Machine, machine_of
-from pytest_omni.marks import MARK, declared_by, mark_of
 from pytest_omni.reporting.ledger import Kind, State, ledger_of
-from pytest_omni.selection.placement import NOTHING, Plan, Planner
+from pytest_omni.selection.mark_names import marks_above, marks_counted
+from pytest_omni.selection.placement import Plan, Planner
+from pytest_omni.selection.reading import Plans, Reader
 
 _SHOWN_IDS = 20
-_PLAN = pytest.StashKey[Plan]()
+_PLANS = pytest.StashKey[Plans]()
 _UNMET = pytest.StashKey[str]()
-_MARKED = pytest.StashKey["tuple[list[pytest.Item], list[int]]"]()
+_MARKED = pytest.StashKey["tuple[list[pytest.Item], list[int], dict[int, int]]"]()
 _PLANNER = pytest.StashKey[Planner]()
 
 
@@ -44,9 +44,8 @@ def need_of(item: pytest.Item) -> Need | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the derived marks on, before any conftest looks at marks."""
-    ledger_of(config).collected.update(dict.fromkeys([item.nodeid for item in items]))
     _take(config, items, derive(config, items))
-    config.stash[_MARKED] = (items[:], [len(item.own_markers) for item in items])
+    config.stash[_MARKED] = (items[:], marks_counted(items), marks_above(items))
 
 
 @pytest.hookimpl(specname="pytest_collection_modifyitems")
@@ -81,32 +80,37 @@ class Found:
 
 
 def _marked_since(
-    items: list[pytest.Item], before: list[pytest.Item], counts: list[int]
+    items: list[pytest.Item], before: list[pytest.Item], counts: list[int], above: dict[int, int]
 ) -> list[pytest.Item]:
-    """Return the items that carry more or fewer marks than *before*, when they had *counts*."""
-    if items != before:  # a dict of 20,000 items costs more than all the rest, and is hardly ever needed
+    """Return the items with more or fewer marks than *before*, when they had *counts* of their own and *above* them."""
+    now = marks_counted(items)
+    parents = {parent for parent, _ in marks_above(items).items() - above.items()}
+    if items == before:
+        if now == counts and not parents:
+            return []
+    else:  # a dict of 20,000 items costs more than all the rest, and is hardly ever needed
         known = dict(zip(map(id, before), counts, strict=True))
         counts = [known.get(id(item), -1) for item in items]
-    return [item for item, count in zip(items, counts, strict=True) if len(item.own_markers) != count]
+    return [
+        item
+        for item, had, has in zip(items, counts, now, strict=True)
+        if had != has or id(item.parent) in parents
+    ]
 
 
 def derive(config: pytest.Config, items: Iterable[pytest.Item]) -> Found:
     """Give each item its plan and its derived marks."""
-    reader = _Reader(_planner(config), arming_of(config).vocabulary)
-    found = Found(defaultdict(list), defaultdict(list))
-    for item in items:
-        plan = reader.plan(item)
-        if plan is NOTHING:
-            continue
-        item.stash[_PLAN] = plan
+    plans, found = _plans(config), Found(defaultdict(list), defaultdict(list))
+    for plan, alike in _reader(config).plans(items):
+        plans.keep(alike, plan)
         if plan.marks:
-            # add_marker() costs ten times as much, which a suite of 20,000 feels
-            item.own_markers.extend(plan.marks)
-            item.keywords.update(plan.keywords)
+            for item in alike:  # add_marker() costs ten times as much, which a suite of 20,000 feels
+                item.own_markers.extend(plan.marks)
+                item.keywords.update(plan.keywords)
         elif plan.elsewhere:
-            found.elsewhere[plan.elsewhere].append(item)
+            found.elsewhere[plan.elsewhere] += alike
         for problem in plan.problems:
-            found.problems[problem].append(item.nodeid)
+            found.problems[problem] += [item.nodeid for item in alike]
     return found
 
 
@@ -127,12 +131,12 @@ def settle(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     unmet: dict[str, list[pytest.Item]] = defaultdict(list)
     other_sku: dict[str, list[pytest.Item]] = defaultdict(list)
-    verdicts: dict[
-        int, Verdict
-    ] = {}  # by plan, which lives as long as its items: a need costs a hash an item
+    plans = _plans(config)
+    # by plan, which lives as long as its items: a need costs a hash an item
+    verdicts: dict[int, Verdict] = {}
     for item in items:
-        plan = item.stash.get(_PLAN, NOTHING)
-        if plan.need is None or plan.need.cards == 0:
+        plan = plans.get(item)
+        if plan is None or plan.need is None or plan.need.cards == 0:
             continue
         verdict = verdicts.get(id(plan))
         if verdict is None:
@@ -145,74 +149,28 @@ def settle(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _take(config: pytest.Config, items: list[pytest.Item], found: Found) -> None:
     if found.problems:
-        usage.report(config, items, _complaint(found.problems))
+        usage.report(config, items, _complaint(_in_order(found.problems, items)))
     else:
         _deselect(config, items, found.elsewhere, owed=False)
 
 
-class _Reader:
-    """Reads the hardware words off items; what parents say is read once a parent, equal marks are judged once."""
-
-    def __init__(self, planner: Planner, vocabulary: Vocabulary) -> None:
-        self._planner = planner
-        self._vocabulary = vocabulary
-        self._words = frozenset(hardware_words(vocabulary))
-        self._parents: dict[int, tuple[str, ...]] = {}
-        self._plans: dict[tuple[tuple[str, ...], tuple[str, ...]], Plan] = {}
-        # tests stand beside their siblings: the parent of the last one, and the plan of all without marks of their own
-        self._parent: object = self
-        self._above: tuple[str, ...] = ()
-        self._bare: Plan | None = None
-
-    def plan(self, item: pytest.Item) -> Plan:
-        if item.parent is not self._parent:
-            self._enter(item.parent)
-        if item.own_markers:
-            return self._planned(item, (self._above, _said(item.own_markers)))
-        if self._bare is None:
-            self._bare = self._planned(item, (self._above, ()))
-        return self._bare
-
-    def _enter(self, parent: pytest.Item | pytest.Collector | None) -> None:
-        above = self._parents.get(id(parent))
-        if above is None:
-            above = self._parents[id(parent)] = _said(parent.iter_markers() if parent else ())
-        self._parent, self._above, self._bare = parent, above, None
-
-    def _planned(self, item: pytest.Item, key: tuple[tuple[str, ...], tuple[str, ...]]) -> Plan:
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._read(item)
-            # a mistake names its own line; of two declarations, it depends on where they stand which one counts
-            if not plan.problems and sum(mark.name == MARK for mark in item.own_markers) < 2:
-                self._plans[key] = plan
-        return plan
-
-    def _read(self, item: pytest.Item) -> Plan:
-        words = {mark.name for mark in item.iter_markers()} & self._words
-        mark = mark_of(item)
-        try:
-            declared = declared_by(mark).requirement(self._vocabulary) if mark else None
-        except InputError as error:
-            return Plan(problems=tuple(str(error).splitlines()))
-        return self._planner.plan(words, declared)
-
-
-def _said(marks: Iterable[pytest.Mark]) -> tuple[str, ...]:
-    """Return what *marks* say, as something with a hash: the names, and a declaration's content."""
-    return tuple([mark.name if mark.name != MARK else _content(mark) for mark in marks])
-
-
-def _content(mark: pytest.Mark) -> str:
-    declared = declared_by(mark)
-    return f"{declared.arguments} {declared.only} {declared.misuse}"
-
-
 def _plan_of(item: pytest.Item) -> Plan:
-    if _PLAN not in item.stash:
-        config = item.config
-        item.stash[_PLAN] = _Reader(_planner(config), arming_of(config).vocabulary).plan(item)
-    return item.stash[_PLAN]
+    plans = _plans(item.config)
+    found = plans.get(item)
+    if found is None:
+        ((found, alone),) = _reader(item.config).plans([item])
+        plans.keep(alone, found)
+    return found
+
+
+def _reader(config: pytest.Config) -> Reader:
+    return Reader(_planner(config), arming_of(config).vocabulary)
+
+
+def _plans(config: pytest.Config) -> Plans:
+    if _PLANS not in config.stash:
+        config.stash[_PLANS] = Plans()
+    return config.stash[_PLANS]
 
 
 def _planner(config: pytest.Config) -> Planner:
@@ -231,10 +189,11 @@ def _verdict(config: pytest.Config, need: Need) -> Verdict:
 
 
 def _skip(config: pytest.Config, unmet: dict[str, list[pytest.Item]]) -> None:
+    heeded = config.pluginmanager.has_plugin("skipping")  # with -p no:skipping nobody reads the mark
     for because, group in unmet.items():
-        mark = pytest.mark.skip(reason=because).mark
+        mark = pytest.mark.skip(reason=because).mark if heeded else None
         for item in group:
-            if isinstance(item, pytest.Function):
+            if mark and isinstance(item, pytest.Function):
                 item.own_markers.append(mark)
             else:
                 item.stash[_UNMET] = because
@@ -262,10 +221,28 @@ def _names_sku(config: pytest.Config) -> bool:
     return expression is not None and not skus.isdisjoint(expression.positive)
 
 
+def _in_order(problems: dict[str, list[str]], items: list[pytest.Item]) -> dict[str, list[str]]:
+    """Return *problems* as the tests were collected, which is not quite how they were read."""
+    place = {item.nodeid: number for number, item in enumerate(items)}
+    rows = ((problem, sorted(ids, key=place.__getitem__)) for problem, ids in problems.items())
+    return dict(sorted(rows, key=lambda row: place[row[1][0]]))
+
+
+def _without_variants(ids: list[str]) -> Iterator[str]:
+    """Yield ids, and for several variants of one test, which stand on one line of its file, the test's."""
+    tests: dict[str, list[str]] = defaultdict(list)
+    for nodeid in ids:
+        tests[nodeid.partition("[")[0]].append(nodeid)
+    yield from (test if len(variants) > 1 else variants[0] for test, variants in tests.items())
+
+
 def _complaint(problems: dict[str, list[str]]) -> str:
     lines = ["hardware marks that cannot be right:"]
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for problem, ids in problems.items():
-        more = len(ids) - _SHOWN_IDS
-        shown = ids[:_SHOWN_IDS] + ([f"… and {more} more"] if more > 0 else [])
-        lines += [*(f"  {line}" for line in problem.splitlines()), *(f"    {nodeid}" for nodeid in shown)]
+        together[tuple(_without_variants(ids))] += problem.splitlines()
+    for names, told in together.items():
+        more = len(names) - _SHOWN_IDS
+        shown = [*names[:_SHOWN_IDS], *([f"… and {more} more"] if more > 0 else [])]
+        lines += [*(f"  {line}" for line in told), *(f"    {name}" for name in shown)]
     return "\n".join(lines)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 
 import pytest
 
+_Parent = pytest.Item | pytest.Collector | None
 _NOTHING: frozenset[str] = frozenset()
 _END_OF_NAME = re.compile(r"[:(]")
+_PARENT, _OWN_MARKERS = attrgetter("parent"), attrgetter("own_markers")
 
 
 def declared(config: pytest.Config) -> tuple[str, ...]:
@@ -16,28 +20,46 @@ def declared(config: pytest.Config) -> tuple[str, ...]:
     return tuple(_END_OF_NAME.split(line, maxsplit=1)[0].strip() for line in config.getini("markers"))
 
 
-def named(items: Iterable[pytest.Item]) -> Iterator[tuple[pytest.Item, frozenset[str]]]:
-    """Yield each item with the names of its markers, inherited ones included; equal sets are the same object.
+def siblings(items: Iterable[pytest.Item]) -> Iterator[tuple[_Parent, list[pytest.Item], bool]]:
+    """Yield tests that stand side by side, with their parent and whether any of them has marks of its own."""
+    for parent, group in groupby(items, _PARENT):
+        together = list(group)
+        yield parent, together, any(map(_OWN_MARKERS, together))
 
-    Tests stand beside their siblings, and most carry what a sibling carries: a set is built once for all of them.
+
+def marks_counted(items: Iterable[pytest.Item]) -> list[int]:
+    """Return how many marks of its own each test has."""
+    return list(map(len, map(_OWN_MARKERS, items)))
+
+
+def marks_above(items: Iterable[pytest.Item]) -> dict[int, int]:
+    """Return how many marks tests inherit, by the identity of their parent: a file or class may be marked late too."""
+    parents = {id(parent): parent for parent, _ in groupby(map(_PARENT, items))}
+    return {
+        key: sum(len(node.own_markers) for node in parent.iter_parents()) if parent else 0
+        for key, parent in parents.items()
+    }
+
+
+def named(items: Iterable[pytest.Item]) -> Iterator[tuple[list[pytest.Item], frozenset[str]]]:
+    """Yield tests with the names of their markers, inherited ones included; equal sets are the same object.
+
+    Tests that stand side by side and carry the same come together: a suite of 20,000 is a few hundred groups.
     """
-    parent: object = None
-    above = _NOTHING
     sets: dict[frozenset[str], frozenset[str]] = {}
-    joined: dict[tuple[str, ...], frozenset[str]] = {}
-    for item in items:
-        if item.parent is not parent:
-            parent = item.parent
-            names = frozenset(mark.name for mark in item.parent.iter_markers()) if item.parent else _NOTHING
-            above = sets.setdefault(names, names)
-            joined = {}
-        own = item.own_markers
-        if not own:
-            yield item, above
+    for parent, group, marked in siblings(items):
+        names = frozenset(mark.name for mark in parent.iter_markers()) if parent else _NOTHING
+        above = sets.setdefault(names, names)
+        if not marked:
+            yield group, above
             continue
-        key = tuple([mark.name for mark in own])
-        found = joined.get(key)
-        if found is None:
-            names = above.union(key)
-            found = joined[key] = sets.setdefault(names, names)
-        yield item, found
+        joined: dict[tuple[str, ...], frozenset[str]] = {(): above}
+        for own, alike in groupby(group, _own_names):
+            if own not in joined:
+                names = above.union(own)
+                joined[own] = sets.setdefault(names, names)
+            yield list(alike), joined[own]
+
+
+def _own_names(item: pytest.Item) -> tuple[str, ...]:
+    return tuple([mark.name for mark in item.own_markers])

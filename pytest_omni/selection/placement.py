@@ -28,9 +28,6 @@ class Plan:
     problems: tuple[str, ...] = ()
 
 
-NOTHING = Plan()
-
-
 class _Identities:
     """A set of marks, which have no hash, by what they are instead of what they look like."""
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from omni_hardware.errors import InputError
 from pytest_omni.arming import arming_of
-from pytest_omni.marks import MARK, MARKER_LINE, declared_by, is_declared, mark_of, variant
+from pytest_omni.marks import IMPORTED, MARK, MARKER_LINE, declared_by, is_declared, mark_of, variant
 
 ARGUMENT = "omni_platform_variant"
-_EXPANDS = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark that hardware_test writes."""
     config.addinivalue_line("markers", MARKER_LINE)
+    for name in IMPORTED:  # strict markers would only say that it does not exist
+        config.addinivalue_line("markers", f"{name}: not a marker; write `from pytest_omni import {name}`")
+    config.pluginmanager.register(_Expansion(), "omni-expansion")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each platform a variant, whose name comes before that of other parameters: test[cuda-1]."""
-    if _may_expand(metafunc.definition):
-        _expand(metafunc)
+class _Expansion:
+    """The hook that pytest calls for each test function; what stands above many of them is read once."""
+
+    def __init__(self) -> None:
+        self._parent: object = None
+        self._expands = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give each platform a variant, whose name comes before that of other parameters: test[cuda-1]."""
+        definition = metafunc.definition
+        if definition.parent is not self._parent:
+            self._parent = definition.parent
+            self._expands = _any_asks(definition.parent.iter_markers()) if definition.parent else False
+        if self._expands or (definition.own_markers and _any_asks(definition.own_markers)):
+            _expand(metafunc)
 
 
 def _expand(metafunc: pytest.Metafunc) -> None:
@@ -36,18 +51,8 @@ def _expand(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(ARGUMENT, variants)
 
 
-def _may_expand(node: pytest.Item | pytest.Collector) -> bool:
-    """Return whether a mark on *node* or above it asks for variants; a suite of 20,000 asks each parent once."""
-    if node.own_markers and any([_asks(mark) for mark in node.own_markers]):  # noqa: C419 a generator costs more
-        return True
-    parent = node.parent
-    if parent is None:
-        return False
-    known = parent.stash.get(_EXPANDS, None)
-    if known is None:
-        known = parent.stash[_EXPANDS] = _may_expand(parent)
-    return known
-
-
-def _asks(mark: pytest.Mark) -> bool:
-    return mark.name == MARK and is_declared(mark) and mark.args[0].arguments.get("expand") is not None
+def _any_asks(marks: Iterable[pytest.Mark]) -> bool:
+    for mark in marks:  # any() would make a generator for each test
+        if mark.name == MARK and is_declared(mark) and mark.args[0].arguments.get("expand") is not None:
+            return True
+    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,28 +30,36 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class OnlineClient:
-    """Talks to the server at *url*; *run_level* says how deep a test may check what comes back."""
+    """Talks to the server at *url*; *run_level* says how deep a test may check what comes back.
+
+    ended: asked where there is no answer; how the server ended, "" while it lives.
+    """
 
     url: str
     run_level: str
     timeout: float = _TIMEOUT_S
+    ended: Callable[[], str] = field(default=lambda: "", repr=False, compare=False)
 
     def get(self, path: str) -> Answer:
         """Return the answer to a GET of *path*."""
+        __tracebackhide__ = True
         return self.request("GET", path)
 
     def post(self, path: str, document: object) -> Answer:
         """Return the answer to a POST of *document* as JSON."""
+        __tracebackhide__ = True
         body = json.dumps(document).encode()
         return self.request("POST", path, body=body, headers={"Content-Type": "application/json"})
 
     def request(
         self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Return the answer; urllib.error.URLError when there is none."""
+        """Return the answer; OSError when there is none, as ServerEndedError where the server has ended."""
         import urllib.error
         import urllib.request
+        from http.client import HTTPException
 
+        __tracebackhide__ = True
         # no proxy: the server is on this machine, whatever the environment says
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         request = urllib.request.Request(  # noqa: S310 the scheme is http, written by us
@@ -63,6 +71,13 @@ class OnlineClient:
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, _headers(error.headers.items()), error.read())
+        except (OSError, HTTPException):
+            if not (told := self.ended()):
+                raise
+        from pytest_omni.servers.starting import ServerEndedError
+
+        # outside the handler: pytest would show the way through urllib too
+        raise ServerEndedError(told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from pytest_omni.cards.devices import granted
 from pytest_omni.run_level import level_of
 from pytest_omni.servers.clients import OfflineClient, OnlineClient
 from pytest_omni.servers.params import OmniServerParams
-from pytest_omni.servers.serving import asked_params, current_item, prepared
+from pytest_omni.servers.serving import SERVER_FIXTURES, asked_params, current_item, prepared
+from pytest_omni.session import servers_of
 from pytest_omni.usage import ENGINE_HOOK
 
-_SERVERS = ("omni_server_function", "omni_server")
+_END_KNOWN_S = 1.0
 _RUNNERS = ("omni_runner_function", "omni_runner")
 
 
@@ -37,9 +39,10 @@ def omni_runner_function(
 @pytest.fixture
 def online_client(request: pytest.FixtureRequest) -> Any:
     """A client of this test's server (omni_server_function, else omni_server), which knows the run level."""
-    server = request.getfixturevalue(_used(request, _SERVERS))
+    server = request.getfixturevalue(_used(request, SERVER_FIXTURES))
     level = level_of(request.config).name
-    return _from_hook(request, server, level) or OnlineClient(server.url, level)
+    ended = partial(servers_of(request.config).end_of, server, wait_s=_END_KNOWN_S)
+    return _from_hook(request, server, level) or OnlineClient(server.url, level, ended=ended)
 
 
 @pytest.fixture

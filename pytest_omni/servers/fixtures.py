@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
-from pytest_omni.servers.params import OmniServer
-from pytest_omni.servers.serving import serve
+from pytest_omni.options import settings_of
+from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_text
+from pytest_omni.servers.serving import require_alive, serve
 from pytest_omni.session import (
     guard,
     is_worker,
@@ -36,6 +38,11 @@ def omni_server_function(
     yield from serve(request, tmp_path_factory)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Call a test by the model that it asks for: test_answers[tiny/z-image], not test_answers[omni_server0]."""
+    return shown_text(val.model, environment(os.environ, val)) if isinstance(val, OmniServerParams) else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Let a signal to the controller reach the workers' servers."""
@@ -49,9 +56,16 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let a worker end in order when its controller says so."""
-    if is_worker(session.config):
+    """Let a worker end in order when its controller says so, and a session that owes a report."""
+    if is_worker(session.config) or settings_of(session.config).report:
         guard(session.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Fail a test at once whose server has ended in a test before."""
+    yield
+    require_alive(item)
 
 
 @pytest.hookimpl(trylast=True)
@@ -69,7 +83,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 plugg
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Tell what a green result would hide."""
     if notes := notes_of(config):
-        terminalreporter.section("omni servers", yellow=True)
+        terminalreporter.section("omni notes", yellow=True)
         for note in dict.fromkeys(notes):
             terminalreporter.write_line(note)
 

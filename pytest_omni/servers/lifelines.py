@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,12 +23,21 @@ class TerminationHandler:
     `timeout 20m pytest`, a cancelled job and a deleted pod all send SIGTERM, a closed terminal SIGHUP; by default
     both end Python at once. pytest prints its summaries for exit codes of its own only, so the session ends like an
     interrupted one; who reads `exit_code` sets it once they are written. *first* is called before the end.
+    *doing* says what then happens. A process that a test forks ends at once, as it would without us.
     """
 
-    def __init__(self, first: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        first: Callable[[], None] | None = None,
+        *,
+        doing: str = "stopping the servers of this session",
+    ) -> None:
         self._first = first
+        self._doing = doing
+        self._pid = os.getpid()
         self._previous: dict[int, Any] = {}
         self._ended_by: int | None = None
+        self._holding = self._held_back = False
 
     @property
     def exit_code(self) -> int | None:
@@ -55,12 +65,37 @@ class TerminationHandler:
                     signal.signal(number, previous or signal.SIG_DFL)
             self._previous.clear()
 
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Let a signal end the session after this block, not in it: what ends a server is not to be cut short."""
+        if self._holding or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+            if self._held_back:
+                self._held_back = False
+                self._exit()
+
     def _end_session(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
         if self._ended_by is None:
             self._ended_by = number
             if self._first is not None:
                 self._first()
-            pytest.exit(f"{signal.Signals(number).name}: stopping the servers of this session")
+            self._held_back = self._holding
+            if not self._holding:
+                self._exit()
+
+    def _exit(self) -> NoReturn:
+        name = signal.Signals(self._ended_by or signal.SIGTERM).name
+        pytest.exit(f"{name}: {self._doing}")
 
 
 class ParentWatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -30,7 +30,7 @@ class OmniServerParams:
     """
 
     model: str
-    server_args: tuple[str, ...] = ()
+    server_args: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=lambda: _NO_ENV)
     port: int | None = None
     init_timeout: float = 600.0
@@ -42,6 +42,9 @@ class OmniServerParams:
 
     def __post_init__(self) -> None:
         """Refuse what would only show as a strange server later."""
+        __tracebackhide__ = True
+        if isinstance(self.server_args, list):
+            object.__setattr__(self, "server_args", tuple(self.server_args))
         if problems := [f"{name} {problem}" for name, problem in _problems(self) if problem]:
             raise InputError(redact(f"OmniServerParams: {'; '.join(problems)}"))
 
@@ -105,7 +108,10 @@ def _problems(params: OmniServerParams) -> list[tuple[str, str]]:
     good_port = port is None or (type(port) is int and 0 < port < 65536)
     return [
         ("model", "" if isinstance(params.model, str) and params.model else "must be a non-empty name"),
-        ("server_args", _not_words(args) if good_args else f"must be a tuple of strings, not {_shown(args)}"),
+        (
+            "server_args",
+            _not_words(args) if good_args else f"must be strings in a list or tuple, not {_shown(args)}",
+        ),
         ("env", _not_environment(env) if strings else "must map strings to strings"),
         ("port", "" if good_port else f"must be None or 1…65535, not {port!r}"),
         ("init_timeout", _not_seconds(params.init_timeout)),
@@ -118,7 +124,7 @@ def _problems(params: OmniServerParams) -> list[tuple[str, str]]:
 
 
 def _shown(args: object) -> str:
-    return repr(list(redact_words(map(str, args)))) if isinstance(args, list) else repr(args)
+    return repr(tuple(redact_words(map(str, args)))) if isinstance(args, tuple) else repr(args)
 
 
 def _not_words(words: Iterable[str]) -> str:

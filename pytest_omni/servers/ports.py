@@ -17,15 +17,22 @@ _TRIES = 128
 
 
 @contextmanager
-def reserved_port(folder: Path, wanted: int | None = None) -> Iterator[int]:
+def reserved_port(folder: Path, wanted: int | None = None, *, wait_s: float = 0.0) -> Iterator[int]:
     """Yield a free port (*wanted*, if given) and hold its lock in *folder* until the end.
 
     The kernel may hand the same ephemeral port to two callers, once the first has closed its socket: the lock
-    keeps them apart. Raises InfrastructureError when *wanted* is taken.
+    keeps them apart. For *wanted* it waits *wait_s* seconds: another worker's server may have it. Raises
+    InfrastructureError when it is taken after them.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for _ in range(1 if wanted else _TRIES):
-        with _bound(wanted) as port:
+    with _locked(folder, wanted, wait_s) if wanted else _any(folder) as port:
+        yield port
+
+
+@contextmanager
+def _any(folder: Path) -> Iterator[int]:
+    for _ in range(_TRIES):
+        with _bound(None) as port:
             lock = FileLock(folder / f"{port}.lock")
             try:
                 lock.acquire(timeout=0)
@@ -36,11 +43,26 @@ def reserved_port(folder: Path, wanted: int | None = None) -> Iterator[int]:
         finally:
             lock.release()
         return
-    if wanted:
-        raise InfrastructureError(
-            f"port {wanted} is reserved by another test session; leave port=None to get a free one"
-        )
     raise InfrastructureError(f"no free port on {HOST} in {_TRIES} tries; locks lie in {folder}")
+
+
+@contextmanager
+def _locked(folder: Path, wanted: int, wait_s: float) -> Iterator[int]:
+    lock = FileLock(folder / f"{wanted}.lock")
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
+        waited = f", still after {wait_s:g} s" if wait_s else ""
+        raise InfrastructureError(
+            f"port {wanted} is reserved by another server of these tests{waited}; "
+            "leave port=None to get a free one"
+        ) from None
+    try:
+        with _bound(wanted):
+            pass
+        yield wanted
+    finally:
+        lock.release()
 
 
 def lock_folder(basetemp: Path, *, is_worker: bool) -> Path:

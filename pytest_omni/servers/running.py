@@ -11,11 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_omni.servers import health
 from pytest_omni.servers.child import Child, Order, launch, new_tag
 from pytest_omni.servers.lifelines import ParentWatch, TerminationHandler
-from pytest_omni.servers.params import OmniServer, OmniServerParams, environment
-from pytest_omni.servers.starting import PortStolenError, Progress, ServerError, Sight, Watch, with_log
+from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_text
+from pytest_omni.servers.starting import (
+    PortStolenError,
+    Progress,
+    ServerError,
+    Sight,
+    Watch,
+    exit_words,
+    with_log,
+)
 from pytest_omni.servers.stopping import Stopped, Stopping, stop_children
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ Command = Callable[[int], Sequence[Sequence[str]]]
 
 _PORT_TRIES = 3
 _ORPHAN_GRACE_S = 3.0
+_LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +61,7 @@ class Running:
         self.stopped: Stopped | None = None
         self.began = time.monotonic()
         self._ending = threading.Lock()
+        self._mourned = False
 
     def exit(self) -> tuple[int, int | None] | None:
         """Return the exit code of a process that ended, and which it was if there are several."""
@@ -89,6 +101,16 @@ class Running:
         logs = [(child.order.command, child.order.log_path, child.tail()) for child in self.children]
         return with_log(error, logs, env=self.env)
 
+    def obituary(self, code: int, which: int | None) -> str:
+        """Return how it ended, the first time with commands and logs."""
+        who = "server" if which is None else f"process {which + 1} of the server"
+        said = f"{who} exited with {exit_words(code)} during the tests: {self.params.model!r} on port {self.port}"
+        if self._mourned:
+            logs = ", ".join(str(child.order.log_path) for child in self.children)
+            return shown_text(f"{said}, log {logs}", self.env)
+        self._mourned = True
+        return str(self.explained(ServerError(said)))
+
     def stop(self, *, grace_s: float | None = None) -> Stopping | None:
         """End it; None when another thread was faster, and says what there is to say."""
         with self._ending:
@@ -117,16 +139,45 @@ class Servers:
 
         Raises ServerError when a process ends early, or the server is not ready in time.
         """
+        __tracebackhide__ = True  # what a hook raises is shown; our locals hold the whole environment
         with ExitStack() as stack:
             running = self._first_ready(stack, plan, progress)
             logs = tuple(child.order.log_path for child in running.children)
             pid = running.children[0].pid
             yield OmniServer(plan.params.model, running.port, pid, logs[0], plan.params, logs), running
 
+    def end_of(self, server: object, *, wait_s: float = 0.0) -> str:
+        """Return how *server* ended while it was in use, the first time with its log; "" while it lives.
+
+        wait_s: a connection breaks a little earlier than the end of a process is known.
+        """
+        pid, deadline = getattr(server, "pid", None), time.monotonic() + wait_s
+        running = next(
+            (row for row in tuple(self._live) if row.children and row.children[0].pid == pid), None
+        )
+        while running is not None:
+            if ended := running.exit():
+                return running.obituary(*ended)
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_EVERY_S)
+        return ""
+
     def stop_all(self, *, grace_s: float | None = None) -> None:
-        """Stop every server that still lives: the end of the session, whichever way it came."""
+        """Stop every server that still lives: the end of the session, whichever way it came.
+
+        Raises ServerError when something survives, after the last of them.
+        """
+        survivors: list[str] = []
         for running in tuple(self._live):
-            self._stop(running, grace_s=grace_s)
+            try:
+                self._stop(running, grace_s=grace_s)
+            except ServerError as error:
+                survivors.append(str(error))
+            except pytest.exit.Exception:  # a signal came meanwhile: this is the end that it asks for
+                continue
+        if survivors:
+            raise ServerError("\n".join(survivors))
 
     def pids(self) -> frozenset[int]:
         """Return the pids of everything that lives of all servers of this process."""
@@ -135,14 +186,18 @@ class Servers:
     def _first_ready(self, stack: ExitStack, plan: Plan, progress: Progress) -> Running:
         from pytest_omni.servers.ports import reserved_port
 
+        __tracebackhide__ = True
+        wanted = plan.params.port
+        # a server of this process would be waited for by itself
+        wait_s = 0.0 if wanted in {row.port for row in self._live} else plan.params.init_timeout
         for attempt in range(1, _PORT_TRIES + 1):
             with ExitStack() as trial:
-                port = trial.enter_context(reserved_port(plan.ports, plan.params.port))
+                port = trial.enter_context(reserved_port(plan.ports, wanted, wait_s=wait_s))
                 running = trial.enter_context(self._started(plan, port))
                 try:
                     running.ready = Watch(running, plan.params, port).until_ready(progress)
                 except PortStolenError as error:
-                    if plan.params.port is not None or attempt == _PORT_TRIES:
+                    if wanted is not None or attempt == _PORT_TRIES:
                         raise running.explained(error) from None
                     continue
                 except ServerError as error:
@@ -154,6 +209,7 @@ class Servers:
     @contextmanager
     def _started(self, plan: Plan, port: int) -> Iterator[Running]:
         running = Running(plan.params, port, environment(plan.base, plan.params))
+        __tracebackhide__ = True
         commands = plan.command(port)
         with self._watched(running):
             running.began = time.monotonic()  # the hook may have built a checkpoint before
@@ -184,7 +240,8 @@ class Servers:
                         lifeline.restore()
 
     def _stop(self, running: Running, *, grace_s: float | None = None) -> None:
-        if stopping := running.stop(grace_s=grace_s):
-            self._ended(running, stopping)
-            if stopping.survivors:
-                raise ServerError(stopping.survivors)
+        with self.termination.held_back():
+            if stopping := running.stop(grace_s=grace_s):
+                self._ended(running, stopping)
+                if stopping.survivors:
+                    raise ServerError(stopping.survivors)

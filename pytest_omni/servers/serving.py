@@ -13,8 +13,11 @@ import pytest
 
 from omni_hardware.errors import InputError, OmniError
 from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_command
-from pytest_omni.session import is_worker, servers_of
+from pytest_omni.session import is_worker, servers_of, started_servers
 from pytest_omni.usage import HOOK
+
+_THROUGH = "a client needs {0} in the same test: write both as arguments of the test, or {0} in usefixtures. "
+SERVER_FIXTURES = ("omni_server_function", "omni_server")
 
 
 def serve(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> Iterator[OmniServer]:
@@ -30,13 +33,25 @@ def serve(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> It
         pytest.fail(problem, pytrace=False)
 
 
+def require_alive(item: pytest.Item) -> None:
+    """Fail *item* where a server that it was given has ended: each of its requests could only fail by itself."""
+    servers = started_servers(item.config)
+    if servers is None:
+        return
+    given: dict[str, Any] = getattr(item, "funcargs", {})
+    for name in SERVER_FIXTURES:
+        if name in given and (told := servers.end_of(given[name])):
+            pytest.fail(told, pytrace=False)
+
+
 def asked_params(request: pytest.FixtureRequest) -> OmniServerParams:
     """Return the fixture's indirect parameter; InputError when there is none, or another thing."""
     params, name = getattr(request, "param", None), request.fixturename
     if not isinstance(params, OmniServerParams):
         got = "none" if params is None else f"{type(params).__name__}"
+        by = "" if name in getattr(current_item(request), "fixturenames", (name,)) else _THROUGH.format(name)
         raise InputError(
-            f"{name} needs an indirect OmniServerParams, got {got}: "
+            f"{by}{name} needs an indirect OmniServerParams, got {got}: "
             f'@pytest.mark.parametrize("{name}", [OmniServerParams(model=...)], indirect=True)'
         )
     return params

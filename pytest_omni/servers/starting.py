@@ -31,6 +31,10 @@ class PortStolenError(ServerError):
     """Somebody else listens on the port that we picked: another port may do."""
 
 
+class ServerEndedError(ServerError, ConnectionError):
+    """A server that was ready has ended while tests use it."""
+
+
 class Phase(StrEnum):
     """How far a start has come; a phase that was reached once may be left again."""
 
@@ -45,7 +49,7 @@ class Sight:
 
     ended: which process of the server ended, from 0, when there are several. health: the last HTTP status; None
     before any answer. foreign: somebody else listens on our port. elsewhere: where our own process listens, if that
-    is not where it was told to. quiet: how long no process of the server has written to its log.
+    is not where it was told to: on *port*. quiet: how long no process of the server has written to its log.
     """
 
     seconds: float
@@ -57,6 +61,7 @@ class Sight:
     health: int | None = None
     detail: str = ""
     quiet: float = 0.0
+    port: int | None = None
 
     @property
     def ready(self) -> bool:
@@ -78,7 +83,7 @@ class Sight:
         if self.foreign:
             return "another process listens on the port"
         if self.elsewhere:
-            return f"listening on {', '.join(self.elsewhere)}, not on {HOST} and the port that it was given"
+            return f"listening on {', '.join(self.elsewhere)}, not on {HOST}:{self.port} as it was told"
         return "not listening yet"
 
 
@@ -154,6 +159,7 @@ class Watch:
                 foreign=answers and not self._listening,
                 elsewhere=elsewhere,
                 quiet=quiet,
+                port=self._port,
             )
         left = max(0.1, self._params.init_timeout - seconds)
         status, detail = self._probe.health(min(left, _HEALTH_TIMEOUT_S))
@@ -171,7 +177,7 @@ def failure(sight: Sight, *, params: OmniServerParams, port: int) -> ServerError
     """Return why waiting on is pointless, or None while there is hope."""
     what = f"server for {params.model!r} on port {port}"
     if sight.exit_code is not None:
-        return _ended(what, sight, sight.exit_code)
+        return _ended(f"{params.model!r} on port {port}", sight, sight.exit_code)
     if sight.seconds >= params.init_timeout:
         return ServerError(
             f"{what} is not ready after init_timeout={params.init_timeout:g} s. "
@@ -212,10 +218,10 @@ def with_log(
 
 
 def _ended(what: str, sight: Sight, code: int) -> ServerError:
-    which = "" if sight.ended is None else f", process {sight.ended + 1},"
+    # the cause comes first: pytest's short summary has one line for it, cut at its end
+    which = "server" if sight.ended is None else f"process {sight.ended + 1} of the server"
     how = f"{exit_words(code)} {sight.seconds:.1f} s after its start ({sight.words})"
+    told = f"{which} exited with {how}: {what}"
     if code == 0:
-        return ServerError(
-            f"{what}{which} exited with {how}. It must stay in the foreground: a server is what its command runs"
-        )
-    return (PortStolenError if sight.foreign else ServerError)(f"{what}{which} exited with {how}")
+        return ServerError(f"{told}. It must stay in the foreground: a server is what its command runs")
+    return (PortStolenError if sight.foreign else ServerError)(told)

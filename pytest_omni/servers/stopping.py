@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class Stopped(StrEnum):
 class Stopping:
     """What stopping one server took. *survivors* names what outlived SIGKILL, "" without any; *grace_s* was given.
 
+    *outlived*: the server followed SIGTERM, what it had started did not.
     *alive_s*: seconds from the start of its first process to the end of its last.
     """
 
@@ -39,6 +41,7 @@ class Stopping:
     alive_s: float
     code: int | None = None
     survivors: str = ""
+    outlived: bool = False
 
 
 class Stoppable(Protocol):
@@ -82,13 +85,16 @@ def stop_children(server: Stoppable, *, grace_s: float) -> Stopping:
         alive_s=alive_s,
         code=ended[0] if ended else None,
         survivors=survivors and shown_text(survivors, server.env),
+        outlived=killed and all(child.exit_code() != -signal.SIGKILL for child in server.children),
     )
 
 
 def notes(server: Stoppable, stopping: Stopping) -> list[str]:
     """Return what a person should read at the end of the session, secrets redacted."""
     what, told = _what(server), list[str]()
-    if stopping.how is Stopped.KILL:
+    if stopping.outlived:
+        told.append(f"{what} left processes behind that did not follow SIGTERM and had to be killed")
+    elif stopping.how is Stopped.KILL:
         told.append(
             f"{what} had to be killed {stopping.grace_s:g} s after SIGTERM: "
             "what it had not written is lost, coverage too"

@@ -6,7 +6,7 @@ does not have them, our own fixtures are still told apart by public means, and `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,8 +33,9 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """A fixture definition that outlives one test, and the fixtures that it is built on."""
+    """A fixture definition that outlives one test, and the fixtures that it is built on. definition: its id()."""
 
+    definition: int
     name: str
     scope: str
     baseid: str
@@ -42,29 +43,37 @@ class _Shared:
 
 
 class Affinities:
-    """Answers for the items of one session; what a test function needs is looked up once, not once a variant."""
+    """Answers for the items of one session.
+
+    Variants of a function and tests of a parent come one after the other, so what was found for the last one mostly
+    serves the next. Nothing is kept for each function: in a suite of 20,000 a table of them costs more than a look.
+    """
 
     def __init__(self) -> None:
         self.degraded = False
-        self._of_function: dict[int, tuple[object, tuple[_Shared, ...]]] = {}
-        self._of_parent: dict[int, tuple[object, tuple[str, ...]]] = {}
-        self._found: dict[tuple[int, str, tuple[int, ...]], Instance | None] = {}
+        self._function: object = self
+        self._shared: tuple[_Shared, ...] = ()
+        self._variants: dict[tuple[str, tuple[int, ...]], Instance | None] = {}
+        self._parent: object = self
+        self._here: dict[int, Instance | None] = {}
+        self._groups: tuple[str, ...] = ()
+        self._groups_of: dict[int, tuple[object, tuple[str, ...]]] = {}
         self._keys: dict[Hashable, Instance] = {}
         self._taken: dict[str, int] = {}
 
     def of(self, item: pytest.Item) -> tuple[Instance, ...]:
         """Return what *item* shares by name; what it asks for while it runs cannot be known."""
         info = getattr(item, "_fixtureinfo", None)
-        if not hasattr(info, "name2fixturedefs"):
-            return tuple(self._by_name(item)) if isinstance(item, pytest.Function) else ()
-        known = self._of_function.get(id(info))
-        if known is None:
-            known = self._of_function[id(info)] = (
-                info,
-                tuple(_shared(info)),
-            )  # info is kept, so its id stays
-        found = (self._cached(item, id(info), shared) for shared in known[1])
-        return tuple(instance for instance in found if instance)
+        if info is not self._function:
+            self._function, self._shared, self._variants = info, tuple(_shared(info)), {}
+        if self._shared:
+            if item.parent is not self._parent:
+                self._enter(item.parent)
+            look = self._variant if hasattr(item, "callspec") else self._plain
+            return tuple([found for shared in self._shared if (found := look(item, shared))])
+        if not hasattr(info, "name2fixturedefs") and isinstance(item, pytest.Function):
+            return tuple(self._by_name(item))
+        return ()
 
     def built(self, item: pytest.Item, definition: Any) -> Instance | None:
         """Return what *definition*, a FixtureDef, builds for *item*; None for what only *item* has."""
@@ -73,25 +82,37 @@ class Affinities:
                 return instance
         if _is_pytests_own(definition):
             return None
-        return self._instance(item, _Shared(definition.argname, definition.scope, _baseid(definition), ()))
+        return self._instance(item, _shared_by(definition, ()))
 
     def groups(self, item: pytest.Item) -> tuple[str, ...]:
         """Return the names of *item*'s xdist_group marks; those of its parents are read once a parent."""
-        parent = item.parent
-        if id(parent) not in self._of_parent:
-            inherited = parent.iter_markers(_GROUP) if parent else ()
-            self._of_parent[id(parent)] = (parent, tuple(map(_group_name, inherited)))
-        found = self._of_parent[id(parent)][1]
-        own = [_group_name(mark) for mark in item.own_markers if mark.name == _GROUP]
-        return (*own, *found) if own else found
+        if item.parent is not self._parent:
+            self._enter(item.parent)
+        if item.own_markers and (
+            own := [_group_name(mark) for mark in item.own_markers if mark.name == _GROUP]
+        ):
+            return (*own, *self._groups)
+        return self._groups
 
-    def _cached(self, item: pytest.Item, function: int, shared: _Shared) -> Instance | None:
-        spec = getattr(item, "callspec", None)
-        indices = spec.indices if spec else {}
-        at = (function, shared.name, tuple(indices.get(name, -1) for name in (shared.name, *shared.built_on)))
-        if at not in self._found:
-            self._found[at] = self._instance(item, shared)
-        return self._found[at]
+    def _enter(self, parent: pytest.Item | pytest.Collector | None) -> None:
+        known = self._groups_of.get(id(parent))
+        if known is None:
+            inherited = parent.iter_markers(_GROUP) if parent else ()
+            # the parent is kept, so its id stays its own
+            known = self._groups_of[id(parent)] = (parent, tuple(map(_group_name, inherited)))
+        self._parent, self._here, self._groups = parent, {}, known[1]
+
+    def _plain(self, item: pytest.Item, shared: _Shared) -> Instance | None:
+        if shared.definition not in self._here:
+            self._here[shared.definition] = self._instance(item, shared)
+        return self._here[shared.definition]
+
+    def _variant(self, item: pytest.Item, shared: _Shared) -> Instance | None:
+        indices: Mapping[str, int] = item.callspec.indices  # type: ignore[attr-defined]
+        at = (shared.name, tuple([indices.get(name, -1) for name in (shared.name, *shared.built_on)]))
+        if at not in self._variants:
+            self._variants[at] = self._instance(item, shared)
+        return self._variants[at]
 
     def _instance(self, item: pytest.Item, shared: _Shared) -> Instance | None:
         where = _where(item, shared)
@@ -116,7 +137,7 @@ class Affinities:
     def _by_name(self, item: pytest.Function) -> Iterator[Instance]:
         self.degraded = True
         for name in item.fixturenames:
-            if name in OURS and (found := self._instance(item, _Shared(name, "module", "", ()))):
+            if name in OURS and (found := self._instance(item, _Shared(0, name, "module", "", ()))):
                 yield found
 
 
@@ -135,10 +156,14 @@ def nodeid_of(item: pytest.Item) -> str:
 
 
 def _shared(info: Any) -> Iterator[_Shared]:
-    for name, definitions in info.name2fixturedefs.items():
-        found = definitions[-1] if definitions else None
-        if found is not None and found.scope != "function" and not _is_pytests_own(found):
-            yield _Shared(name, found.scope, _baseid(found), tuple(_built_on(info, found)))
+    definitions: Mapping[str, Sequence[Any]] = getattr(info, "name2fixturedefs", {})
+    for known in definitions.values():
+        if known and known[-1].scope != "function" and not _is_pytests_own(known[-1]):
+            yield _shared_by(known[-1], tuple(_built_on(info, known[-1])))
+
+
+def _shared_by(definition: Any, built_on: tuple[str, ...]) -> _Shared:
+    return _Shared(id(definition), definition.argname, definition.scope, _baseid(definition), built_on)
 
 
 def _built_on(info: Any, definition: Any) -> list[str]:

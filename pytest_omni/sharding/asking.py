@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,9 @@ def asked_of(config: pytest.Config) -> Asked:
         option = config.option
         flags = (getattr(option, "shard_id", 0), getattr(option, "num_shards", 1))
         try:
-            config.stash[_ASKED] = asked(*flags, settings_of(config), os.environ)
+            config.stash[_ASKED] = asked(
+                *flags, settings_of(config), os.environ, chosen=is_worker(config) or _names_shard(config)
+            )
         except InputError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_ASKED]
@@ -65,8 +68,21 @@ def is_controller(config: pytest.Config) -> bool:
     )
 
 
-def asked(shard: int, shards: int, settings: Settings, environ: Mapping[str, str]) -> Asked:
-    """Return the division that pytest-shard's flags or ``--shard auto`` ask for; InputError names the range."""
+def notice(config: pytest.Config) -> str | None:
+    """Return what to say about a method on the command line that has nothing to divide, or None."""
+    asked, settings = asked_of(config), settings_of(config)
+    if asked.divides or settings.sources.get("shard_by") != "--shard-by" or is_worker(config):
+        return None
+    return f"--shard-by {asked.by} divides nothing without --num-shards or --shard auto: every test runs here"
+
+
+def asked(
+    shard: int, shards: int, settings: Settings, environ: Mapping[str, str], *, chosen: bool = True
+) -> Asked:
+    """Return the division that pytest-shard's flags or ``--shard auto`` ask for; InputError names the range.
+
+    chosen: whether anybody said which shard; pytest-shard itself takes that for the first, in every job of a matrix.
+    """
     names = ("--shard-id", "--num-shards")
     if settings.shard is not None:
         if (shard, shards) != (0, 1):
@@ -81,6 +97,11 @@ def asked(shard: int, shards: int, settings: Settings, environ: Mapping[str, str
         raise InputError(
             f"{names[0]} {shard} of {names[1]} {shards}: shards are counted from 0, give 0 to {shards - 1}"
         )
+    if shards > 1 and settings.shard is None and not (chosen or settings.shard_plan):
+        raise InputError(
+            f"--num-shards {shards}: which of them? Give --shard-id 0 to {shards - 1}, or on Buildkite --shard auto; "
+            "--shard-plan shows all"
+        )
     return Asked(
         shard=shard,
         shards=shards,
@@ -88,6 +109,13 @@ def asked(shard: int, shards: int, settings: Settings, environ: Mapping[str, str
         plan_only=settings.shard_plan,
         durations=settings.shard_durations,
     )
+
+
+def _names_shard(config: pytest.Config) -> bool:
+    # as the parser's default is a shard too, the words have to be asked
+    words = [*config.invocation_params.args, *config.getini("addopts")]
+    words += shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    return any(str(word).partition("=")[0] == "--shard-id" for word in words)
 
 
 def _parallel_job(environ: Mapping[str, str]) -> tuple[int, int]:

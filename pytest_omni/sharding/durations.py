@@ -10,8 +10,10 @@ fixture once costs, tear-down included. "steps" belong to the pipeline and are c
 from __future__ import annotations
 
 import json
-import math
+import os
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ SCHEMA = 1
 # table → the one number of its rows
 _TABLES = {"tests": "call_s", "fixtures": "setup_s", "steps": "minutes"}
 _READABLE = 0o644
+_LOCK_S = 10.0  # a file of 20,000 tests is read and written in a fraction of a second
+_LONGEST = 1e9  # 31 years, in seconds: what is above is a mistake, and sums of such overflow
 _DIGITS = 4  # a tenth of a millisecond
 
 
@@ -92,6 +96,9 @@ def save(path: Path, durations: Durations) -> None:
     """Write *durations* to *path*, whole or not at all; InfrastructureError says why not."""
     import tempfile  # only a run that measures pays for it
 
+    if path.exists() and not path.is_file():  # replacing /dev/null would take it from the whole machine
+        raise InfrastructureError(f"{path}: cannot be written: it is no regular file")
+    path = path.resolve()  # a link stays one
     text = json.dumps(durations.to_json(), indent=1, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +121,39 @@ def save(path: Path, durations: Durations) -> None:
         raise InfrastructureError(f"{path}: cannot be written: {error.strerror}") from error
 
 
+def update(path: Path, measured: Durations) -> None:
+    """Write *measured* into what *path* holds by now; another session that does the same at this moment loses nothing."""
+    with _alone_in(path.parent):
+        save(path, load(path).updated(measured))
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the lock on *folder*, which leaves no file behind; where there are no such locks, go on without."""
+    import fcntl
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # save() says so in words
+        yield
+        return
+    try:
+        deadline = time.monotonic() + _LOCK_S
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+            else:
+                break
+        yield
+    finally:
+        os.close(handle)
+
+
 def part_path(path: Path, shard: int, shards: int) -> Path:
     """Return where one shard writes what it measured: beside *path*, which must not change while others still plan."""
     return path if shards == 1 else path.with_name(f"{path.stem}.{shard}-of-{shards}{path.suffix}")
@@ -125,15 +165,20 @@ def _rows(table: str, found: object, problems: list[str]) -> Iterator[tuple[str,
         problems.append(f"{table}: must be an object, not {found!r:.60}")
         return
     for key, row in found.items():
-        where = f"{table}[{key!r}]"
-        if not isinstance(row, dict):
-            problems.append(f'{where}: must be an object like {{"{number}": 1.5}}, not {row!r:.60}')
-            continue
-        problems += [
-            f"{where}.{name}: unknown key{did_you_mean(name, [number])}" for name in row if name != number
-        ]
-        value = row.get(number)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            problems.append(f"{where}.{number}: must be a number of 0 or more, not {value!r}")
+        value = row.get(number) if isinstance(row, dict) else None
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST
+        if is_number and len(row) == 1:
+            yield key, float(value)  # type: ignore[arg-type]
         else:
-            yield key, float(value)
+            problems += _wrong(f"{table}[{key!r}]", row, number, is_number=is_number)
+
+
+def _wrong(where: str, row: object, number: str, *, is_number: bool) -> Iterator[str]:
+    if not isinstance(row, dict):
+        yield f'{where}: must be an object like {{"{number}": 1.5}}, not {row!r:.60}'
+        return
+    for name in row:
+        if name != number:
+            yield f"{where}.{name}: unknown key{did_you_mean(name, [number])}"
+    if not is_number:
+        yield f"{where}.{number}: must be a number from 0 to {_LONGEST:g}, not {row.get(number)!r}"

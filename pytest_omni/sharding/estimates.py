@@ -19,13 +19,21 @@ UNKNOWN_SETUP_TESTS = 12
 def seconds_of(ids: Sequence[str], needs: Sequence[tuple[str, ...]], durations: Durations) -> list[float]:
     """Return the seconds of each test: measured, else the median of its group, its file, the nearest folder, all."""
     known = durations.tests
-    missing = [at for at, nodeid in enumerate(ids) if nodeid not in known]
-    found = [known.get(nodeid, 0.0) for nodeid in ids]
+    if not known:
+        return [UNKNOWN_TEST_S] * len(ids)
+    found = [known.get(nodeid, -1.0) for nodeid in ids]
+    missing = [at for at, seconds in enumerate(found) if seconds < 0]
     if missing:
-        medians = _medians(_places(ids, needs, known))
+        groups = _medians(
+            (group, found[at]) for at, own in enumerate(needs) if found[at] >= 0 for group in own
+        )
+        places = _medians_of_places(known)
+        by_file: dict[str, float] = {}
         for at in missing:
-            places = (*needs[at], *_folders(ids[at]))
-            found[at] = next((medians[place] for place in places if place in medians), UNKNOWN_TEST_S)
+            file = ids[at].partition("::")[0]
+            if file not in by_file:
+                by_file[file] = next(places[place] for place in _folders(file) if place in places)
+            found[at] = next((groups[group] for group in needs[at] if group in groups), by_file[file])
     return found
 
 
@@ -46,23 +54,23 @@ def setups_of(cases: Iterable[Case], durations: Durations) -> dict[str, float]:
     }
 
 
-def _places(
-    ids: Sequence[str], needs: Sequence[tuple[str, ...]], known: Mapping[str, float]
-) -> Iterator[tuple[str, float]]:
-    for nodeid, groups in zip(ids, needs, strict=True):
-        if nodeid in known:
-            yield from ((group, known[nodeid]) for group in groups)
+def _medians_of_places(known: Mapping[str, float]) -> dict[str, float]:
+    files: dict[str, list[float]] = {}
     for nodeid, seconds in known.items():
-        yield from ((folder, seconds) for folder in _folders(nodeid))
+        files.setdefault(nodeid.partition("::")[0], []).append(seconds)
+    places: dict[str, list[float]] = {}
+    for file, seconds_here in files.items():
+        for place in _folders(file):
+            places.setdefault(place, []).extend(seconds_here)
+    return {place: median(values) for place, values in places.items()}
 
 
-def _folders(nodeid: str) -> Iterator[str]:
-    """Yield the file of *nodeid*, then its folders, outwards."""
-    place = nodeid.partition("::")[0]
-    yield place
-    while "/" in place:
-        place = place.rpartition("/")[0]
-        yield f"{place}/"
+def _folders(file: str) -> Iterator[str]:
+    """Yield *file*, then its folders, outwards; "/" is above all."""
+    yield file
+    while "/" in file:
+        file = file.rpartition("/")[0]
+        yield f"{file}/"
     yield "/"
 
 

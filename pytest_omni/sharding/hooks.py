@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_omni.options import settings_of
-from pytest_omni.sharding.affinity import remember_nodeid
-from pytest_omni.sharding.asking import asked_of, lines_of
+from pytest_omni.sharding.asking import asked_of, lines_of, notice
 
 _PREFIX = "omni: "
 _SENT = "omni_shard_lines"
@@ -32,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for _, plugin in manager.list_name_plugin():
         if getattr(plugin, "__name__", None) == _THEIRS:
             manager.unregister(plugin)
+    if told := notice(config):
+        lines_of(config).append(told)
     if asked_of(config).durations:
         from pytest_omni.sharding import measuring
 
@@ -42,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the node ids as they are before pytest-xdist adds its groups."""
     if config.getoption("loadgroup", default=False):
+        from pytest_omni.sharding.affinity import remember_nodeid
+
         for item in items:
             remember_nodeid(item)
 

@@ -9,7 +9,7 @@ import pytest
 from omni_hardware.errors import OmniError
 from pytest_omni.sharding.asking import asked_of, is_controller
 from pytest_omni.sharding.dividing import affinities_of, durations_of
-from pytest_omni.sharding.durations import Durations, load, parse, part_path, save
+from pytest_omni.sharding.durations import Durations, parse, part_path, save, update
 from pytest_omni.sharding.recording import Recorder
 
 _SENT = "omni_durations"
@@ -56,8 +56,8 @@ def _write(config: pytest.Config, measured: Durations) -> None:
     path = part_path(asked.durations, asked.shard, asked.shards)
     what = f"{len(measured.tests)} tests and {len(measured.fixtures)} shared fixtures"
     try:
-        # read again: another session may have written meanwhile. A shard's own file holds this run only.
-        save(path, load(path).updated(measured) if asked.shards == 1 else measured)
+        # a shard's own file holds this run only
+        (update if asked.shards == 1 else save)(path, measured)
     except OmniError as error:
         notes_of(config).append(f"WARNING durations of {what} are lost: {error}")
     else:

@@ -48,16 +48,20 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A row of METHODS: *means* completes "tests are divided …"."""
+    """A row of METHODS: *means* completes "tests are divided …"; by_name: the number of shards is part of the choice."""
 
     means: str
     divide: Callable[[Suite, int], Placed]
+    by_name: bool = False
 
 
 def plan(suite: Suite, shards: int, by: str = "group") -> Plan:
     """Return *suite* divided into *shards*, some of them empty perhaps; KeyError for a method not in METHODS."""
+    method = METHODS[by]
+    # more shards than tests stay empty, and cost nothing to think about
+    useful = shards if method.by_name else max(1, min(shards, len(suite.cases)))
     found = []
-    for parts in METHODS[by].divide(suite, shards):
+    for parts in (*method.divide(suite, useful), *[()] * (shards - useful)):
         cases = tuple(sorted(at for part in parts for at in part.cases))
         found.append(Shard(cases, tuple(parts), suite.seconds(*parts)))
     return Plan(by, suite, tuple(found), _digest(suite, found))
@@ -69,24 +73,27 @@ def hash_shard(nodeid: str, shards: int) -> int:
 
 
 def _by_group(suite: Suite, shards: int) -> Placed:
-    found = _divided(suite, lambda case: (*case.needs, *marked(case.together)))
-    return pack_groups(suite, [suite.part(cases, _bond(suite, cases)) for cases in found], shards)
+    return pack_groups(
+        suite, _parts(suite, lambda case: (*case.needs, *marked(case.together)), _bond), shards
+    )
 
 
 def _by_duration(suite: Suite, shards: int) -> Placed:
-    found = _divided(suite, lambda case: marked(case.together))
-    return pack(suite, [suite.part(cases, _bond(suite, cases, fixtures=False)) for cases in found], shards)
+    return pack(suite, _parts(suite, lambda case: marked(case.together), _mark), shards)
 
 
 def _by_file(suite: Suite, shards: int) -> Placed:
-    found = _divided(suite, lambda case: (case.file, *marked(case.together)))
+    found = components(
+        range(len(suite.cases)), lambda at: (suite.cases[at].file, *marked(suite.cases[at].together))
+    )
     return pack(suite, [suite.part(cases, suite.cases[cases[0]].file) for cases in found], shards)
 
 
 def _by_hash(suite: Suite, shards: int) -> Placed:
     found: list[list[Part]] = [[] for _ in range(shards)]
     for at, case in enumerate(suite.cases):
-        found[hash_shard(case.id, shards)].append(suite.part((at,), ALONE))
+        part = suite.part((at,), ALONE) if case.needs else suite.alone(at, ALONE)
+        found[hash_shard(case.id, shards)].append(part)
     return found
 
 
@@ -94,24 +101,39 @@ METHODS: dict[str, Method] = {
     "group": Method("by what they share, the longest group first", _by_group),
     "duration": Method("one by one, the longest first", _by_duration),
     "file": Method("by file, the longest first", _by_file),
-    "hash": Method("by a hash of the node id, as pytest-shard does", _by_hash),
+    "hash": Method("by a hash of the node id, as pytest-shard does", _by_hash, by_name=True),
 }
 
 
-def _divided(suite: Suite, keys: Callable[[Case], Sequence[object]]) -> list[tuple[int, ...]]:
-    found = [keys(case) for case in suite.cases]
-    free = [(at,) for at, own in enumerate(found) if not own]  # most tests of a large suite
-    return free + components((at for at, own in enumerate(found) if own), found.__getitem__)
+def _parts(
+    suite: Suite, keys: Callable[[Case], Sequence[object]], bond: Callable[[Sequence[Case]], str]
+) -> list[Part]:
+    """Return the tests that have one of *keys* in common as a part, and each of the others as one."""
+    free: list[int] = []
+    tied: list[int] = []
+    for at, case in enumerate(suite.cases):
+        (tied if case.needs or case.together else free).append(at)  # most tests of a large suite are free
+    found = {at: keys(suite.cases[at]) for at in tied}
+    groups: list[tuple[int, ...]] = [(at,) for at in tied if not found[at]]
+    groups += components([at for at in tied if found[at]], found.__getitem__)
+    parts = [suite.part(cases, bond([suite.cases[at] for at in cases])) for cases in groups]
+    return [*(suite.alone(at, ALONE) for at in free), *parts]
 
 
-def _bond(suite: Suite, cases: Sequence[int], *, fixtures: bool = True) -> str:
+def _bond(cases: Sequence[Case]) -> str:
     """Return what holds *cases* together."""
-    here = [suite.cases[at] for at in cases]
-    if len(here) == 1 and not here[0].needs and not here[0].together:
-        return ALONE
-    needs = sorted({need for case in here for need in case.needs}) if fixtures else []
-    marks = sorted({name for case in here for name in case.together})
-    return ", ".join([*needs, *(f"xdist_group {name}" for name in marks)]) or ALONE
+    needs = sorted({need for case in cases for need in case.needs})
+    return ", ".join([*needs, *filter(None, [_mark(cases, "")])])
+
+
+def _mark(cases: Sequence[Case], nothing: str = ALONE) -> str:
+    """Return the xdist groups that hold *cases* together."""
+    return (
+        ", ".join(
+            f"xdist_group {name}" for name in sorted({name for case in cases for name in case.together})
+        )
+        or nothing
+    )
 
 
 def _digest(suite: Suite, shards: Sequence[Shard]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(
+    NamedTuple
+):  # there is one for each test of a suite: a dataclass takes three times as long to make
     """One test: *seconds* without what is shared; *needs* the fixtures it shares; *together* must not be parted."""
 
     id: str
@@ -24,8 +26,7 @@ class Case:
         return self.id.partition("::")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Tests that run in one shard; *because* is shown to people, the rest saves adding up again.
 
     cases: positions in the selection, ascending. seconds: of one job that runs just this; calls: without set-up.
@@ -50,16 +51,16 @@ class Suite:
     def part(self, positions: Iterable[int], because: str) -> Part:
         """Return the tests at *positions*, at least one, as a part."""
         cases = tuple(sorted(positions))
-        if len(cases) == 1:
-            only = self.cases[cases[0]]
-            needs = frozenset(only.needs) if only.needs else _NOTHING
-            seconds = only.seconds + self.setup(needs)
-            return Part(cases, because, seconds, only.seconds, needs, only.id)
         here = [self.cases[at] for at in cases]
         needs = frozenset(need for case in here for need in case.needs)
         # fsum: the sum must not depend on the order of collection, or two shards would plan differently
         calls = math.fsum(case.seconds for case in here)
         return Part(cases, because, calls + self.setup(needs), calls, needs, min(case.id for case in here))
+
+    def alone(self, position: int, because: str) -> Part:
+        """Return the test at *position*, which shares nothing, as a part."""
+        only = self.cases[position]
+        return Part((position,), because, only.seconds, only.seconds, _NOTHING, only.id)
 
     def setup(self, needs: frozenset[str]) -> float:
         """Return the seconds of building *needs* once."""

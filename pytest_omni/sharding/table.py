@@ -54,7 +54,9 @@ def shard_lines(plan: Plan, number: int, write: Unit) -> list[str]:
 
 def plan_lines(plan: Plan, write: Unit) -> list[str]:
     """Return the table: the shards with their loads, and under each what stays together and why."""
-    what = f"{_tests(len(plan.suite.cases))} on {len(plan.shards)} shards (0 to {len(plan.shards) - 1})"
+    of = len(plan.shards)
+    shards = f"{of} shards (0 to {of - 1})" if of > 1 else "1 shard (--num-shards makes more)"
+    what = f"{_tests(len(plan.suite.cases))} on {shards}"
     title = f"shard plan: {what}, divided {METHODS[plan.by].means}; plan {plan.digest[_DIGEST]}"
     loads = f"{write(plan.total)} in all; an even share is {write(plan.ideal)}"
     rows = [row for number, shard in enumerate(plan.shards) for row in _rows(plan, number, shard, write)]

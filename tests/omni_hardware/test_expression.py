@@ -198,6 +198,13 @@ def test_it_refuses_what_pytest_refuses(text, marks):
         assert expression.matches(marks) == theirs.evaluate(lambda name, /, **_arguments: name in marks)
 
 
+def test_a_digit_that_is_no_number_is_no_value():
+    """pytest itself ends with an INTERNALERROR here."""
+    with pytest.raises(ExpressionError, match="column 5: ² is no string in quotes, whole number"):
+        parse("a(b=²)")
+    assert parse("a(b=-1)").names == (("a", 1),)
+
+
 @given(texts(), st.sets(st.sampled_from(NAMES + ODD_NAMES)), st.sampled_from(NAMES + ODD_NAMES))
 def test_a_positive_name_is_one_whose_mark_can_only_help(text, marks, name):
     expression = parse(text)
@@ -207,3 +214,11 @@ def test_a_positive_name_is_one_whose_mark_can_only_help(text, marks, name):
     if name in negative:
         return  # named both ways, or only under a not
     assert expression.matches(marks | {name}) >= expression.matches(marks - {name})
+
+
+def test_a_number_of_cards_that_there_is_not_names_the_range():
+    known = [f"cards_{count}" for count in (1, 10, 2, 16)]
+    (message,) = unknown_names(parse("cards_17"), [*known, "cuda"])
+    assert message.endswith("no marker is called 'cards_17' (known: cards_1 to cards_16)")
+    (message,) = unknown_names(parse("card_1"), known)
+    assert message.endswith("(did you mean 'cards_1'?)")

@@ -21,6 +21,7 @@ from omni_hardware.inventory import (
     judge,
     load_inventory,
 )
+from omni_hardware.project import extend
 from omni_hardware.vocabulary import DEFAULT
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -181,7 +182,7 @@ def test_a_file_without_visible_is_limited_by_the_environment(tmp_path):
     [
         ({"schema": 2}, "schema: must be 1, not 2"),
         ({"schema": True}, "schema: must be 1, not True"),
-        ({"platform": "cudaa"}, "platform: 'cudaa' is none (did you mean 'cuda'?)"),
+        ({"platform": "cudaa"}, "platform: 'cudaa' is no platform (did you mean 'cuda'?)"),
         ({"platform": 1}, "platform: must be a string, not 1"),
         ({"drivers": "1"}, "drivers: unknown key (did you mean 'driver'?)"),
         ({"devices": {}}, "devices: must be a list, not {}"),
@@ -224,6 +225,41 @@ def test_what_a_file_may_not_say(tmp_path, change, says):
     with pytest.raises(InputError) as caught:
         load_inventory(path)
     assert f"{path}: {says}" in str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("platform", "device", "says"),
+    [
+        ("cuda", {"sku": "h100"}, "sku: 'h100' is no SKU of cuda (did you mean 'H100'?)"),
+        ("cuda", {"sku": "H10"}, "sku: 'H10' is no SKU of cuda (did you mean 'H100'?)"),
+        ("rocm", {"sku": "H100"}, "sku: 'H100' is no SKU of rocm, but of cuda"),
+        ("cuda", {"memory_mib": 80}, "memory_mib: 80 MiB is less than any device has"),
+        ("cuda", {"sku": "GB300"}, None),
+        ("cuda", {"sku": None, "memory_mib": None}, None),
+    ],
+)
+def test_a_device_that_no_test_could_ask_for_is_a_mistake(tmp_path, platform, device, says):
+    path = tmp_path / "inventory.json"
+    row = {"index": 0, "uuid": "a", **device}
+    path.write_text(json.dumps({"schema": 1, "platform": platform, "devices": [row]}))
+    words = extend({"skus": {"cuda": ["GB300"]}}, source="")
+    if says is None:
+        assert load_inventory(path, vocabulary=words).devices
+    else:
+        with pytest.raises(InputError) as caught:
+            load_inventory(path, vocabulary=words)
+        assert str(caught.value).startswith(f"{path}: devices[0].{says}")
+    assert load_inventory(path).devices  # without a project nobody knows its words
+
+
+def test_a_file_says_nothing_twice_and_which_schema_it_is(tmp_path):
+    path = tmp_path / "inventory.json"
+    path.write_text('{"schema": 1, "platform": "cuda", "platform": "rocm"}')
+    with pytest.raises(InputError, match=r"inventory\.json: the key 'platform' stands twice"):
+        load_inventory(path)
+    path.write_text('{"platform": "cuda"}')
+    with pytest.raises(InputError, match=r"schema: is missing; write 1$"):
+        load_inventory(path)
 
 
 def test_every_problem_of_a_file_is_told_at_once(tmp_path):

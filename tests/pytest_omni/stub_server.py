@@ -19,6 +19,13 @@ parser.add_argument("--never-binds", action="store_true")
 parser.add_argument("--unhealthy", action="store_true", help="answer 503 for ever")
 parser.add_argument("--deaf", action="store_true", help="ignore SIGTERM")
 parser.add_argument("--grandchild", action="store_true", help="a child of this process owns the port")
+parser.add_argument(
+    "--lingers",
+    type=float,
+    default=None,
+    metavar="S",
+    help="take S seconds to end, and leave files that tell",
+)
 parser.add_argument("--pids", type=Path, default=None, help="append the pids of this server to a file")
 parser.add_argument("--print-env", default=None, metavar="NAME")
 parser.add_argument("--chatty", action="store_true", help="print more than a pipe holds")
@@ -70,6 +77,15 @@ if args.stray:
             pids.write(left.stdout)
 if args.deaf:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if args.lingers is not None:
+
+    def linger(*_: object) -> None:
+        Path("lingering").touch()
+        time.sleep(args.lingers)
+        Path("lingered").touch()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, linger)
 if args.quiet_after is not None:
     for number in range(args.quiet_after):
         print("loading shard", number, flush=True)

@@ -214,8 +214,56 @@ def test_a_flag_that_an_armed_project_declares_again_is_one_usage_error(armed, i
     (error,) = [line for line in result.errlines if line]
     assert error == (
         "ERROR: --run-level: a conftest.py or another plugin has this option too, and in an armed session it is "
-        "pytest-omni's; remove it there, or run with -p no:omni"
+        "pytest-omni's; remove or rename it there"
     )
+
+
+@pytest.mark.parametrize("is_armed", [True, False])
+def test_a_flag_with_our_name_is_one_usage_error_everywhere(pytester, inner, is_armed):
+    pytester.makepyprojecttoml("[tool.omni]" if is_armed else "")
+    pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--omni-strict')")
+    result = inner()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in result.errlines if line] == [
+        (
+            "ERROR: --omni-strict: a conftest.py or another plugin has this option too, and it is pytest-omni's; "
+            "remove or rename it there"
+        )
+    ]
+
+
+HOOK_MISTAKES = [
+    (
+        "conftest.py",
+        "def pytest_omni_server_comand(config): pass",
+        "unknown hook 'pytest_omni_server_comand' (did you mean 'pytest_omni_server_command'?)",
+    ),
+    (
+        "conftest.py",
+        "def pytest_omni_client(config, traget): pass",
+        "pytest_omni_client has no argument 'traget' (did you mean 'target'?); it may take config, target, run_level",
+    ),
+    (
+        "below/conftest.py",
+        "def pytest_omni_engin(): pass",
+        "unknown hook 'pytest_omni_engin' (did you mean 'pytest_omni_engine'?)",
+    ),
+]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize(("file", "code", "message"), HOOK_MISTAKES)
+def test_a_mistake_in_a_hook_is_one_usage_error(armed, inner, workers, file, code, message):
+    below = armed.mkdir("below")
+    (below / "test_a.py").write_text("def test_a(): pass")
+    (armed.path / file).write_text(code)
+    result = inner(*workers, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in result.errlines if line] == [f"ERROR: {armed.path / file}: {message}"]
+    assert "INTERNALERROR" not in result.stdout.str()
+    (armed.path / file).write_text(f"import pytest\n@pytest.hookimpl(optionalhook=True)\n{code}\n")
+    if "unknown" in message:
+        inner(*workers, plugins=XDIST).assert_outcomes(passed=1)
 
 
 def test_the_value_of_a_flag_is_no_path_when_conftests_are_looked_for(pytester, inner):

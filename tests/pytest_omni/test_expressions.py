@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omni_hardware.expression import parse
-from pytest_omni.arguments import marker_mistakes, missing_paths
+from pytest_omni.arguments import has_workers, marker_mistakes, missing_paths
 
 XDIST = ("xdist.plugin", "pytest_omni.plugin")
 HOW = "declare markers of your own in pytest's markers setting, or as topics in [tool.omni]"
@@ -87,6 +87,25 @@ def test_opensre3899_a_missing_path_is_an_error(project, inner, workers):
     assert missing[1:] == ["file or directory not found: nowhere"] * bool(workers)
 
 
+def test_opensre3899_the_id_of_a_test_that_there_is_not_is_an_error(project, inner):
+    """pytest-xdist alone: no tests ran, exit 5, and not a word about the id; the other tests are lost too."""
+    result = inner("-n2", "test_first.py::test_a", "test_first.py::nope", plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stderr.str().count(f"ERROR: not found: {project.path}/test_first.py::nope") == 1
+    assert "tests that did not run" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_what_a_conftest_refuses_is_a_usage_error(project, inner, workers):
+    """pytest-xdist alone ends with an INTERNALERROR that does not name the reason."""
+    hook = "def pytest_collection_modifyitems(): raise pytest.UsageError('no such thing')"
+    project.makeconftest(f"import pytest\n{hook}")
+    result = inner(*workers, plugins=XDIST)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert result.stderr.str().count("ERROR: no such thing") == 1
+
+
 def test_paths_that_exist_run_with_workers(project, inner):
     project.mkpydir("package").joinpath("test_[odd].py").write_text("def test_c(): pass")
     sys_path = f"pythonpath={project.path}"
@@ -113,6 +132,18 @@ def test_what_a_missing_argument_is(tmp_path, argument, pyargs, missing):
     (tmp_path / "a.py").touch()
     expected = [f"file or directory not found: {argument}"] if missing else []
     assert missing_paths([argument], Path(tmp_path), pyargs=pyargs) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), False),
+        (("--dist=each", "--tx=popen"), True),
+        (("-n1", "--dist=worksteal"), True),
+    ],
+)
+def test_a_controller_of_workers_is_one_however_they_are_asked_for(pytester, words, expected):
+    assert has_workers(pytester.parseconfig("-p", "xdist.plugin", *words)) is expected
 
 
 def test_unarmed_names_in_m_are_not_judged(pytester, inner):

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from omni_hardware import probes
 from omni_hardware.expression import parse
-from omni_hardware.inventory import Device, Inventory, Visible
+from omni_hardware.inventory import NONE, Device, Inventory, Visible
 from omni_hardware.vocabulary import DEFAULT
 from pytest_omni.heading import platform_line
-from pytest_omni.machine import Machine, asked_platform
+from pytest_omni.machine import Machine, asked_platform, contradiction, inventory_of
 from pytest_omni.options import Settings
 
 XDIST = ("xdist.plugin", "pytest_omni.plugin")
@@ -97,6 +98,23 @@ def test_a_probe_that_failed_is_never_no_devices():
     assert Machine("cuda", "-m names cuda").problem is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "error", "platform"),
+    [("rocm", "amd-smi: no answer", "rocm"), ("xpu", None, "cuda"), ("cpu", None, "cuda")],
+)
+def test_the_asked_platform_is_looked_for_first_and_its_error_is_no_other_platform(
+    pytester, monkeypatch, asked, error, platform
+):
+    found = {"rocm": Inventory("rocm", error="amd-smi: no answer"), None: Inventory("cuda", devices=CARDS)}
+
+    def probe(environ: object, *, vocabulary: object, platform: str | None = None) -> Inventory:
+        return found.get(platform, NONE)
+
+    monkeypatch.setattr(probes, "probe", probe)
+    seen = inventory_of(pytester.parseconfig("-p", "pytest_omni.plugin", f"--omni-platform={asked}"))
+    assert (seen.error, seen.platform) == (error, platform)
+
+
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 def test_a_failed_probe_ends_the_session_unless_cpu_is_asked_for(armed, inner, workers):
     (armed.path / "broken.json").write_text(
@@ -181,3 +199,43 @@ def test_a_conftest_may_still_set_m(armed, inner, cards):
     armed.makepyfile("def test_a(): pass")
     result = inner("-m", "cuda", *cards(1))
     result.stdout.fnmatch_lines(["omni: platform rocm (-m names rocm), detected cuda; devices H100 (from *"])
+
+
+def test_who_named_a_file_that_cannot_be_read_is_said(armed, inner, monkeypatch):
+    armed.makepyfile("def test_a(): pass")
+    monkeypatch.setenv("OMNI_INVENTORY", "gone.json")
+    inner().stderr.fnmatch_lines(
+        ["ERROR: environment variable OMNI_INVENTORY: *gone.json: the inventory cannot *"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("platform", "expression", "said"),
+    [
+        ("cuda", "rocm", "-m names rocm, but --omni-platform asks for cuda: tests of one platform run"),
+        ("cuda", "cuda or rocm", None),
+        ("cuda", "not rocm", None),
+        ("cuda", "core_model", None),
+        (
+            "auto",
+            "cuda or MI300",
+            "-m names cuda and MI300, and only cpu is here: choose one with --omni-platform",
+        ),
+        ("auto", "cpu or cuda", None),
+        ("auto", "rocm", None),
+    ],
+)
+def test_a_platform_that_m_does_not_name_is_a_contradiction(platform, expression, said):
+    settings = Settings(platform=platform, sources={"platform": "--omni-platform"})
+    positive = parse(expression).positive
+    asked = asked_platform(settings, positive, "cpu", DEFAULT)[0]
+    assert contradiction(settings, positive, asked, DEFAULT) == said
+
+
+def test_a_contradiction_is_told_and_refused_where_it_counts(armed, inner):
+    armed.makepyfile("import pytest\n@pytest.mark.rocm\ndef test_a(): pass")
+    lax = inner("-q", "--omni-platform", "cuda", "-m", "rocm")
+    strict = inner("-q", "--omni-platform", "cuda", "-m", "rocm", "--omni-strict")
+    assert (lax.ret, strict.ret) == (pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.USAGE_ERROR)
+    lax.stdout.fnmatch_lines(["omni: -m names rocm, but --omni-platform asks for cuda*"])
+    strict.stderr.fnmatch_lines(["ERROR: -m names rocm, but --omni-platform asks for cuda*"])

@@ -304,3 +304,46 @@ def test_importing_the_marks_costs_nothing_heavy():
     code = "import sys, pytest_omni; print({'torch', 'psutil', 'filelock', 'ast_checks', 'omni'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_hardware_marks_may_stand_in_a_list_of_marks(armed, inner):
+    armed.makepyfile(
+        """
+        import pytest
+        from pytest_omni import hardware_marks
+
+        pytestmark = [pytest.mark.core_model, hardware_marks(res={"rocm": "MI300"})]
+
+        @pytest.mark.parametrize("x", [pytest.param(1, marks=[pytest.mark.slow, hardware_marks(res={"cpu": "any"})])])
+        def test_cpu(x): pass
+        def test_rocm(): pass
+        """
+    )
+    inner("-m", "core_model").assert_outcomes(passed=1, deselected=1)
+
+
+@pytest.mark.parametrize("strict", [(), ("--strict-markers",)], ids=["lax", "strict"])
+def test_a_marker_by_hand_with_arguments_is_a_mistake(pytester, inner, strict):
+    pytester.makepyprojecttoml("[tool.omni]")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.cuda
+        def test_fine(): pass
+        @pytest.mark.cuda(2)
+        def test_cards(): pass
+        @pytest.mark.cards_2(why="so")
+        @pytest.mark.cuda
+        def test_why(): pass
+        @pytest.mark.hardware_test(res={"cuda": "H100"})
+        def test_imported(): pass
+        """
+    )
+    result = inner(*strict)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = result.stderr.str()
+    assert "pytest.mark.cuda(2): a marker by hand takes no arguments; hardware_test(" in errors
+    assert "pytest.mark.cards_2(why='so'): a marker" in errors
+    assert "pytest.mark.hardware_test is no marker: write `from pytest_omni import hardware_test`" in errors
+    assert "test_fine" not in errors

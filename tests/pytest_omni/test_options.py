@@ -5,9 +5,18 @@ from pathlib import Path
 import pytest
 
 from omni_hardware.vocabulary import DEFAULT, Vocabulary
-from pytest_omni.options import OPTIONS, SHARD_METHODS, Given, Kind, Option, Settings, resolve, settings_of
+from pytest_omni.arguments import misspelt
+from pytest_omni.options import (
+    OPTIONS,
+    SHARD_METHODS,
+    Given,
+    Kind,
+    Option,
+    Settings,
+    resolve,
+    settings_of,
+)
 
-PYTESTS_WORDS = "invalid literal for int() with base 10: 'many'"
 PLUGIN = ("-p", "pytest_omni.plugin")
 # For each setting three values that are neither its default nor each other.
 WORDS = {
@@ -91,7 +100,8 @@ def test_toml_values_may_be_typed(pytester):
     [
         ("run_level", "core_modle", "unknown run level 'core_modle' (did you mean 'core_model'?)"),
         ("platform", "CUDA", "unknown platform 'CUDA' (did you mean 'cuda'?)"),
-        ("shard_by", "modules", "unknown shard by 'modules' (known: group, duration, file, hash)"),
+        ("shard_by", "modules", "unknown method 'modules' (known: group, duration, file, hash)"),
+        ("shard", "1/2", "takes only auto, not '1/2'; give --num-shards and --shard-id for one by number"),
         ("strict", "maybe", "'maybe' is not true or false"),
         ("max_skips", "-1", "'-1' is not a whole number of 0 or more"),
         ("max_skips", "½", "'½' is not a whole number of 0 or more"),
@@ -146,7 +156,7 @@ def test_every_bad_value_is_told_at_once_as_a_usage_error(armed, inner, monkeypa
     assert [line for line in result.errlines if line] == [
         "ERROR: --run-level: unknown run level 'cor_model' (did you mean 'core_model'?)",
         "environment variable OMNI_STRICT: 'maybe' is not true or false",
-        f"omni_max_skips in pyproject.toml: a whole number of 0 or more is wanted here: {PYTESTS_WORDS}",
+        "omni_max_skips in pyproject.toml: 'many' is not a whole number of 0 or more",
     ]
 
 
@@ -176,3 +186,72 @@ def test_a_file_that_leads_pytest_away_from_the_project_is_a_usage_error(armed, 
     inner(f"--omni-inventory={inventory}").assert_outcomes(passed=1)
     (project / "near.json").write_text(inventory.read_text())
     inner("--omni-inventory", "near.json").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "astray"),
+    [
+        (["--omni-inventory", "../shared/cpu.json"], True),
+        (["--omni-inventory", "../shared/cpu.json", "tests"], False),
+        (["--omni-inventory", "own/cpu.json"], True),
+        (["--omni-report", "own/cpu.json", "."], False),
+        (["--omni-inventory", "plain/cpu.json"], False),
+        (["--omni-inventory", "own/cpu.json", "-c", "own/pytest.ini"], False),
+        (["--omni-report", "../shared/new.json"], False),
+        (["--omni-inventory=../shared/cpu.json"], False),
+    ],
+    ids=str,
+)
+def test_where_a_file_leads_pytest_to(pytester, monkeypatch, words, astray):
+    """A folder with a configuration of its own leads away even within the project; a file to be written never does."""
+    for folder in ("shared", "project/tests", "project/own", "project/plain"):
+        (pytester.path / folder).mkdir(parents=True)
+        (pytester.path / folder / "cpu.json").write_text('{"schema": 1, "platform": "cpu", "devices": []}')
+    (pytester.path / "project" / "pyproject.toml").write_text("[tool.omni]\n[tool.pytest.ini_options]\n")
+    (pytester.path / "project" / "own" / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(pytester.path / "project")
+    if astray:
+        with pytest.raises(pytest.UsageError, match=f"write {words[0]}={words[1]} in one word"):
+            pytester.parseconfig(*PLUGIN, *words)
+    else:
+        found = pytester.parseconfig(*PLUGIN, *words).inipath
+        assert found == pytester.path / "project" / ("own/pytest.ini" if "-c" in words else "pyproject.toml")
+    (pytester.path / "project" / "pyproject.toml").unlink()
+    with pytest.raises(pytest.UsageError, match=r"looks for its configuration above .*own"):
+        pytester.parseconfig(*PLUGIN, "--omni-inventory", "own/cpu.json")
+
+
+def test_a_variable_that_is_nearly_ours_is_named_and_refused_where_it_counts(armed, inner, monkeypatch):
+    armed.makepyfile("def test_a(): pass")
+    for name in (
+        "OMNI_TORCH_INDEX",
+        "OMNI_TINY_MODELS",
+        "OMNI_PYTHON",
+        "OMNI_CI_TALLY",
+        "OMNI_LEASE_TIMEOUT",
+    ):
+        monkeypatch.setenv(name, "5")  # other people's, and one of ours
+    assert "omni: environment" not in inner("-q").stdout.str()
+    monkeypatch.setenv("OMNI_STRCIT", "1")
+    lax, strict, doctor = inner("-q"), inner("--omni-strict"), inner("--omni-doctor")
+    told = "environment variable OMNI_STRCIT: nobody reads it (did you mean OMNI_STRICT?)"
+    assert (lax.ret, strict.ret) == (0, pytest.ExitCode.USAGE_ERROR)
+    assert lax.outlines.count(f"omni: {told}") == 1
+    assert strict.errlines[0] == f"ERROR: {told}"
+    doctor.stdout.fnmatch_lines(["*✗ environment variable OMNI_STRCIT*"])
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("OMNI_PLATFROM", "OMNI_PLATFORM"),
+        ("OMNI_REPORTS", "OMNI_REPORT"),
+        ("OMNI_LEASE_TIMOUT", "OMNI_LEASE_TIMEOUT"),
+        ("OMNI_strict", "OMNI_STRICT"),
+        ("OMNI_COMMANDS", None),
+        ("PLATFROM", None),
+    ],
+)
+def test_what_is_nearly_a_variable_of_ours(name, meant):
+    said = f"environment variable {name}: nobody reads it (did you mean {meant}?)"
+    assert misspelt({name: "", "OMNI_STRICT": "1"}) == ([said] if meant else [])

@@ -106,7 +106,7 @@ def test_a_project_names_its_own_products(machine):
     [
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", r"^the cuda probe died of signal 11$"),
         ("raise RuntimeError('half installed')", "^the cuda probe ended with status 1: .*half installed$"),
-        ("print('{}'); raise SystemExit", "the probe's answer: schema: must be 1"),
+        ("print('{}'); raise SystemExit", "the probe's answer: schema: is missing; write 1"),
         (f"{BINDING}\ndef nvmlInit(): raise NVMLError('version mismatch')", "^NVML: version mismatch$"),
     ],
 )

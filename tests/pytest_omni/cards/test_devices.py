@@ -380,15 +380,23 @@ def test_a_runtime_that_collection_started_binds_a_worker_beyond_the_cards_to_no
     )
 
 
-def test_a_worker_that_dies_leaves_no_card_locked(cards, armed, inner):
-    option = cards(1)
+def test_a_worker_that_replaces_a_crashed_one_has_its_card_from_the_first_conftest_on(cards, armed, inner):
+    """torch started by a conftest would bind it to no card otherwise, and every test after a crash would fail."""
+    option = cards(2)
+    armed.makepyfile(sees=SEES)
+    with (armed.path / "conftest.py").open("a") as file:
+        file.write("\nimport sees\nif sees.WORKER != 'alone': sees.note('conftest')\n")
     armed.makepyfile(
-        "import os, pytest\npytestmark = pytest.mark.cuda\n"
-        "def test_dies(devices): os._exit(1)\n"
+        "import os, pytest, sees\npytestmark = pytest.mark.cuda\n"
+        "@pytest.mark.parametrize('i', range(2))\n"
+        "def test_dies(i, devices): os._exit(1)\n"
         "def test_next(devices): assert os.environ['CUDA_VISIBLE_DEVICES'] == '0'\n"
+        "def test_nested(): assert not [name for name in os.environ if name == 'PYTEST_OMNI_REPLACES']\n"
     )
     result = inner("-n1", *option, plugins=XDIST)
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=2, failed=2)
+    workers = [(row["worker"], row["here"]) for row in seen(armed, "conftest")]
+    assert workers == [("gw0", "0"), ("gw1", "0"), ("gw2", "0")]
 
 
 def test_a_skipped_item_leases_nothing(cards, armed, inner):
@@ -423,3 +431,9 @@ def test_a_session_that_ends_in_the_middle_gives_the_cards_back(cards, armed, in
     inner("-n1", "--basetemp=base", *option, plugins=XDIST)
     (folder,) = (armed.path / "base").glob("omni-leases-*")
     assert json.loads((folder / "leases.json").read_text())["leases"] == []
+
+
+def test_a_grant_shows_its_devices_and_nothing_more():
+    shown = repr(Grant(Need(platform="cuda", cards=2), (1, 0), machine("L4", "H100")))
+    assert shown == "Grant(cuda: 0 H100 GPU-00000001, 1 L4 GPU-00000000)"
+    assert repr(Grant()) == "Grant(no device)"

@@ -94,10 +94,41 @@ def test_problems_exit_3_and_say_what_to_do(armed, inner, monkeypatch):
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
 
 
-def test_a_project_that_is_not_armed_is_told_so(pytester, inner):
+def test_a_project_that_is_not_armed_is_told_so(pytester, inner, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
     result = inner("--omni-doctor", plugins=("pytest_omni.plugin", "pytest_shard.pytest_shard"))
-    result.stdout.fnmatch_lines(["*armed by --omni-doctor*", "*other runs here are not armed*"])
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(
+        [
+            "pytest-omni doctor: * problem*",
+            "*armed by --omni-doctor*",
+            "*✗ nothing but this look arms the plugin*",
+            "*→ add the line [[]tool.omni[]] to*",
+        ]
+    )
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\nomni_platform = 'cpu'\n")
+    result = inner("--omni-doctor", plugins=("pytest_omni.plugin", "pytest_shard.pytest_shard"))
+    result.stdout.fnmatch_lines(["*· other runs here are not armed*"])
+
+
+def test_a_mistyped_marker_is_found_and_any_terminal_can_show_it(armed, inner, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.setenv("COLUMNS", "200")
+    result = inner("--omni-doctor", "-m", "core_modle or theirs or fresh_process")
+    assert result.ret == 3
+    said = " ".join(" ".join(result.outlines).split())
+    assert (
+        "-m x 'core_modle or theirs or fresh_process': column 1: no marker is called 'core_modle' (did you"
+        in said
+    )
+    assert said.count("no marker is called") == 1
+    assert not result.stderr.str()
+
+
+def test_what_an_encoding_lacks_is_written_in_other_signs():
+    assert doctor.printable("✓ π", "utf-8") == "✓ π"
+    assert doctor.printable("✓ π", "ascii") == "+ \\u03c0"
 
 
 def problems(found):
@@ -249,6 +280,14 @@ def test_a_config_that_coverage_refuses_is_one_line(tmp_path, unmeasured):
     assert stopped.state is State.PROBLEM
     assert "sismon" in stopped.text
     assert "\n" not in stopped.text
+    (tmp_path / ".coveragerc").write_text("[run]\nsource = x\n[paths\n")
+    broken = coverage_probe.run(tmp_path)  # a line that continues another does not stand alone
+    assert re.match(r"Couldn't read config file .*\[line +3\]: '\[paths", broken.failed)
+
+
+def test_the_screen_needs_no_terminal_plugin(armed, inner):
+    result = inner("--omni-doctor", "-p", "no:terminal")
+    result.stdout.fnmatch_lines(["pytest-omni doctor: *", "platform *"])
 
 
 def test_without_coverage_nothing_is_measured(monkeypatch, tmp_path):

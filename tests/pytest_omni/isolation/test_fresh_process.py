@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import psutil
@@ -107,7 +108,7 @@ def test_plain():
 
 def test_outcome_output_and_durations_are_those_of_the_process(project, inner):
     project.makepyfile(test_a=HEAD + SUITE)
-    result = inner("-rA", "-m", "not slow", "--durations=1", "--durations-min=0.25", "--omni-report=out.json")
+    result = inner("-rA", "-m", "not slow", "--durations=0", "--durations-min=0.25", "--omni-report=out.json")
     result.assert_outcomes(passed=6, failed=2, xfailed=1, errors=1)
     text = result.stdout.str()
     result.stdout.fnmatch_lines(
@@ -246,6 +247,73 @@ def test_last(shared):
         "own-down-fork",
         "shared-down-outer",
     ]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="subtests came with pytest 9")
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
+def test_a_failed_subtest_is_never_lost(project, inner, workers):
+    project.makepyfile(
+        test_a=HEAD
+        + """
+import unittest
+
+def parts(subtests):
+    with subtests.test("one"): pass
+    with subtests.test("two"): assert is_outer() is None
+
+@fresh
+def test_fresh(subtests): parts(subtests)
+
+@forked
+def test_forked(subtests): parts(subtests)
+
+class TestCase(unittest.TestCase):
+    @fresh
+    def test_fresh(self):
+        with self.subTest("a"): self.fail("x")
+
+    @forked
+    def test_forked(self):
+        with self.subTest("a"): self.fail("x")
+"""
+    )
+    result = inner("-rA", *workers, plugins=("xdist.plugin", "pytest_omni.plugin"))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert sorted(line for line in result.outlines if re.match("SUBFAILED|FAILED|PASSED", line)) == [
+        "FAILED test_a.py::test_forked - contains 1 failed subtest",
+        "FAILED test_a.py::test_fresh - contains 1 failed subtest",
+        "PASSED test_a.py::TestCase::test_forked",
+        "PASSED test_a.py::TestCase::test_fresh",
+        "SUBFAILED[a] test_a.py::TestCase::test_forked - AssertionError: x",
+        "SUBFAILED[a] test_a.py::TestCase::test_fresh - AssertionError: x",
+        "SUBFAILED[two] test_a.py::test_forked - assert False is None",
+        "SUBFAILED[two] test_a.py::test_fresh - assert False is None",
+    ]
+
+
+@pytest.mark.process
+def test_what_a_process_cannot_take_over_is_said(project, inner):
+    project.makepyfile(
+        test_a=HEAD
+        + """
+@fresh
+def test_ends_the_session(): pytest.exit("enough")
+
+@fresh
+def test_plain(tmp_path): assert not is_outer()
+"""
+    )
+    debugged = inner("--trace")
+    debugged.assert_outcomes(passed=1, failed=1)
+    debugged.stdout.fnmatch_lines(
+        ["the test ended its session: Exit: enough", "--pdb and --trace do not reach fresh_process tests: *"]
+    )
+    shown = inner("--setup-show", "-k", "plain")
+    shown.assert_outcomes(passed=1, deselected=1)
+    planned = inner("--setup-plan", "-k", "plain")
+    planned.stdout.fnmatch_lines(["*SETUP    F tmp_path*"])
+    planned.assert_outcomes(deselected=1)
 
 
 @pytest.mark.process
@@ -458,6 +526,34 @@ def test_an_unarmed_session_knows_no_such_marker(inner, pytester):
     result = inner("--strict-markers")
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*'fresh_process' not found in `markers`*"])
+    # it would run in this process, and be green
+    result = inner()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*marker 'fresh_process' belongs to pytest-omni, which is not armed*"])
+    pytester.makeini("[pytest]\nmarkers = fresh_process: a word of our own\n")
+    inner().assert_outcomes(passed=1)
+
+
+@pytest.mark.skipif(not entry_points(group="pytest11", name="omni"), reason="the plugin is not installed")
+def test_warnings_that_are_errors_stop_no_process(project, inner, monkeypatch):
+    # as an installed plugin it is one of the modules that pytest rewrites: imported before, it would be warned of
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    with (project.path / "pyproject.toml").open("a") as file:
+        file.write("\nfilterwarnings = ['error']\n")
+    project.makepyfile(test_a=HEAD + "\n@fresh\ndef test_it(): assert not is_outer()\n")
+    others = ("asyncio", "pytest_cov", "randomly", "rerunfailures", "timeout", "anyio", "hypothesispytest")
+    inner(*(f"-pno:{name}" for name in others), plugins=()).assert_outcomes(passed=1)
+
+
+def test_the_start_of_the_process_is_part_of_the_setup(project, inner):
+    project.makepyfile(test_a=HEAD + "\n@fresh\ndef test_it(): time.sleep(0.3)\n")
+    result = inner("--durations=0", "--durations-min=0", "-vv")
+    spent = {
+        when: float(s)
+        for s, when in re.findall(r"^([\d.]+)s (\w+) +test_a", result.stdout.str(), re.MULTILINE)
+    }
+    assert 0.3 <= spent["call"] < spent["setup"] + 0.3
+    assert spent["setup"] > 0.05  # no Python starts faster, let alone pytest
 
 
 MARKS = [
@@ -483,12 +579,14 @@ def test_the_mark_means_what_it_says_or_is_refused(mark, meaning):
 
 def test_a_line_that_was_cut_off_does_not_count(tmp_path):
     path = tmp_path / "reports.jsonl"
-    assert fresh_reports.read(path) == ({}, ())
+    assert fresh_reports.read(path) == ({}, (), ())
+    part = {"when": "setup", "_report_type": "SubTestReport"}
     fresh_reports.append(path, {"report": {"when": "setup", "odd": Path("x")}})
+    fresh_reports.append(path, {"report": part})
     fresh_reports.append(path, {"said": "a word"})
     with path.open("a") as file:
         file.write('{"report": {"when": "call"')
-    assert fresh_reports.read(path) == ({"setup": {"when": "setup", "odd": "x"}}, ("a word",))
+    assert fresh_reports.read(path) == ({"setup": {"when": "setup", "odd": "x"}}, (part,), ("a word",))
 
 
 def test_the_message_tells_phase_end_and_last_words():

@@ -106,6 +106,16 @@ def test_a_test_that_xdist_renamed_was_not_dropped():
     assert list(ledger.withheld) == ["a.py::dropped"]
 
 
+def test_a_test_that_somebody_renamed_is_one_test():
+    ledger = Ledger()
+    ledger.collected.update(dict.fromkeys(["a[\\xe9]", "b", "c"]))
+    ledger.withhold("a[\\xe9]", "skipped", "needs cuda, sees none", "hardware")
+    ledger.rename({"a[\\xe9]": "a[é]", "b": "b@group", "c": "c"})
+    ledger.results["a[é]"] = Result(State.SKIPPED)
+    assert states(ledger) == {"a[é]": "skipped", "b": "not_run", "c": "not_run"}
+    assert list(ledger.withheld) == ["a[é]"]
+
+
 def test_what_a_worker_selected_is_known_before_its_first_test():
     config = SimpleNamespace(stash=pytest.Stash())
     Bookkeeper(config).pytest_xdist_node_collection_finished(ids=["a.py::t"])

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from omni_hardware.errors import InfrastructureError
 from pytest_omni.reporting.ledger import Kind, Ledger, Result, ShardFacts, State
-from pytest_omni.reporting.report import Header, document, write
+from pytest_omni.reporting.report import Header, document, refusal, remove_old, write
 
 PLUGIN = ("pytest_omni.plugin",)
 XDIST = ("xdist.plugin", *PLUGIN)
@@ -102,6 +104,27 @@ def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(InfrastructureError, match=r"r\.json: the report cannot be written"):
         write(tmp_path / "r.json", {"schema": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_device_or_a_pipe_is_never_replaced_by_a_report(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InfrastructureError, match="it is a folder or a device"):
+        write(tmp_path / "pipe", {"schema": 1})
+    assert (tmp_path / "pipe").is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_link_to_a_report_stays_a_link(tmp_path):
+    (tmp_path / "latest.json").symlink_to("r1.json")
+    write(tmp_path / "latest.json", {"schema": 1})
+    assert (tmp_path / "latest.json").is_symlink()
+    assert json.loads((tmp_path / "r1.json").read_text()) == {"schema": 1}
+
+
+def test_a_folder_without_permission_is_refused_before_the_first_test(tmp_path, monkeypatch):
+    assert refusal(tmp_path / "new" / "r.json") is None
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)
+    assert refusal(tmp_path / "new" / "r.json") == f"no permission to write in {tmp_path}"
 
 
 SUITE = """
@@ -300,31 +323,113 @@ def test_a_stop_at_the_first_failure_says_so(armed, inner, workers):
     }
 
 
-def test_a_listing_runs_nothing_and_reports_it(armed, inner):
+@pytest.mark.parametrize(
+    ("flag", "because"),
+    [
+        ("--collect-only", "--collect-only runs nothing"),
+        ("--setup-plan", "--setup-plan runs nothing"),
+        ("--setup-only", "--setup-only calls no test"),
+        ("--shard-plan", "--shard-plan runs nothing"),
+    ],
+)
+def test_a_listing_runs_nothing_and_reports_it(armed, inner, flag, because):
     armed.makepyfile("def test_a(): pass\ndef test_b(): pass")
-    inner("--co", "-q", "-k", "not test_b", "--omni-report", "out/report.json")
+    result = inner(flag, "-q", "-k", "not test_b", "--omni-report", "out/report.json")
     found = {item["id"].partition("::")[2]: (item["state"], item["because"]) for item in read(armed)["items"]}
     assert found == {
-        "test_a": ("not_run", "--collect-only runs nothing"),
+        "test_a": ("not_run", because),
         "test_b": ("deselected", "not selected by -k 'not test_b'"),
     }
+    assert "tests that did not run" not in result.stdout.str()
 
 
-def test_what_a_plugin_drops_without_a_word_is_reported(armed, inner):
+@pytest.mark.parametrize("when", ["tryfirst", "trylast"])
+def test_what_a_plugin_drops_without_a_word_is_reported(armed, inner, when):
     armed.makepyfile("def test_a(): pass\ndef test_b(): pass")
-    armed.makeconftest("def pytest_collection_modifyitems(items): del items[1]")
+    hook = "def pytest_collection_modifyitems(items): del items[1]"
+    armed.makeconftest(f"import pytest\n@pytest.hookimpl({when}=True)\n{hook}")
     result = inner("--omni-report", "out/report.json")
     dropped = read(armed)["items"][1]
     assert (dropped["state"], dropped["because"]) == ("not_run", "removed by a plugin that did not say so")
     result.stdout.fnmatch_lines(["1 not run (user): removed by a plugin that did not say so"])
 
 
-@pytest.mark.parametrize("path", ["folder", "file/report.json"])
+@pytest.mark.parametrize("path", ["folder", "file/report.json", "pipe"])
 def test_a_place_that_cannot_hold_the_report_is_refused_before_the_first_test(armed, inner, path):
     (armed.path / "folder").mkdir()
+    os.mkfifo(armed.path / "pipe")
     (armed.path / "file").touch()
     armed.makepyfile("def test_a(): print('ran')")
     result = inner("-s", "--omni-report", path)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"--omni-report {armed.path / path}: not a file that can be written" in result.stderr.str()
     assert "ran" not in result.stdout.str()
+
+
+OLD = '{\n "schema": 1,\n "exit": 0\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("flags", "stays"),
+    [
+        (("--omni-platform", "cude"), False),
+        (("--omni-inventory", "none.json"), False),
+        (("-m", "core_modle"), False),
+        (("--version",), True),
+    ],
+    ids=lambda value: str(value[0]) if isinstance(value, tuple) else None,
+)
+def test_no_report_of_an_earlier_session_is_left_by_one_that_cannot_start(armed, inner, flags, stays):
+    (armed.path / "report.json").write_text(OLD)
+    armed.makepyfile("def test_a(): pass")
+    inner("--omni-report", "report.json", *flags)
+    assert (armed.path / "report.json").exists() == stays
+
+
+def test_only_a_report_is_removed_as_an_old_one(tmp_path):
+    (tmp_path / "test_a.py").write_text("def test_a(): pass")
+    (tmp_path / "old.json").write_text(OLD)
+    for path in tmp_path.iterdir():
+        remove_old(path)
+    assert [path.name for path in tmp_path.iterdir()] == ["test_a.py"]
+
+
+@pytest.mark.process
+def test_a_signal_without_any_server_still_leaves_a_report(armed, started):
+    armed.makepyfile(
+        "import os, signal, time\n"
+        "def test_fork():\n"  # what a test forks ends at once, also where it expects the worst
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        try: signal.raise_signal(signal.SIGTERM)\n"
+        "        except Exception: pass\n"
+        "        os._exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == signal.SIGTERM\n"
+        "def test_a():\n    open('ready', 'w').close()\n    time.sleep(60)\n"
+        "def test_b(): pass\n"
+    )
+    outer = started("--omni-report", "report.json")
+    outer.terminate()
+    text = outer.stdout.read().decode() if outer.stdout else ""
+    assert outer.wait(60) == read(armed, "report.json")["exit"] == 143
+    assert "SIGTERM: ending this session in order" in text
+    assert "servers of this session" not in text
+    states = {item["id"].partition("::")[2]: item["state"] for item in read(armed, "report.json")["items"]}
+    assert states == {"test_fork": "passed", "test_a": "not_run", "test_b": "not_run"}
+
+
+@WORKERS
+def test_a_file_that_cannot_be_collected_stands_in_the_report(armed, inner, workers):
+    armed.makepyfile(test_broken="import nothing_of_that_name", test_fine="def test_a(): pass")
+    inner("--omni-report", "out/report.json", *workers, plugins=XDIST)
+    found = {item["id"]: (item["state"], item["because"]) for item in read(armed)["items"]}
+    assert found["test_broken.py"] == ("error", "ModuleNotFoundError: No module named 'nothing_of_that_name'")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+def test_a_file_system_that_refuses_is_found_before_the_first_test(armed, inner):
+    armed.makepyfile("def test_a(): pass")
+    result = inner("--omni-report", "/proc/nowhere/r.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert str(result.stderr).count("/proc/nowhere/r.json: not a file that can be written: ") == 1
+    result.stdout.no_fnmatch_line("*passed*")

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_omni.reporting.ledger import Ledger, Result, State
 from pytest_omni.reporting.outcome import Outcome
-from pytest_omni.reporting.summary import lines
+from pytest_omni.reporting.summary import TITLE, lines
 
 GREEN = Outcome(0)
 
@@ -50,6 +50,48 @@ def test_a_long_group_is_cut_unless_asked_for():
         "  … and 2 more (-v shows all)",
     ]
     assert len(texts(book(5), verbose=True)) == 6
+
+
+def test_other_shards_are_one_line_however_many_there_are():
+    ledger = Ledger()
+    for number in range(1, 20):
+        ledger.withhold(f"a.py::t{number}", "other_shard", f"runs in shard {number} of 20", "shard")
+    assert texts(ledger, Outcome(0, ("this shard is empty",))) == [
+        "19 in other shards (shard): other jobs run them",
+        "this shard is empty",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (("-q",), ["omni: devices H100×1", "omni: 2 skipped (hardware); without -q it says why"]),
+        (
+            ("-q", "--omni-strict"),
+            ["omni: devices H100×1", "--omni-strict: 2 tests selected here cannot run *"],
+        ),
+        ((), ["2 skipped (hardware): needs cuda H100×2, sees H100 (devices from file inventory.json)"]),
+    ],
+    ids=["q", "strict", "loud"],
+)
+def test_a_quiet_session_has_one_line_unless_it_failed(armed, inner, cards, flags, shown):
+    armed.makepyfile(
+        """
+        import pytest
+        from pytest_omni import hardware_test
+
+        def test_here(): pass
+        @hardware_test(res={"cuda": "H100"}, num_cards=2)
+        @pytest.mark.parametrize("x", [1, 2])
+        def test_two(x): pass
+        """
+    )
+    result = inner(*flags, *cards(1))
+    result.stdout.fnmatch_lines([line.replace("H100×1", "H100 (from file inventory.json)") for line in shown])
+    assert (TITLE in result.stdout.str()) == (flags != ("-q",))
+    assert result.stdout.str().count("omni: devices H100") == ("-q" in flags)
+    silent = inner("--no-summary", *flags, *cards(1)).stdout.str()
+    assert (TITLE in silent, "2 skipped (hardware)" in silent) == (("--omni-strict" in flags),) * 2
 
 
 def test_what_strict_mode_misses_is_listed_whole_and_in_red():

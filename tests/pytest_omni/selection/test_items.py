@@ -78,8 +78,9 @@ def test_two_cards_run_what_needs_at_most_two_and_the_rest_says_why(armed, inner
         f"1 deselected (hardware): needs cuda L4, sees H100×2 {source}",
         "  test_a.py::test_other_sku",
     ]
-    told = "devices H100×2 (from file inventory.json)"
-    result.stdout.fnmatch_lines([f"omni: platform *{told}", f"omni: {told}", "*that did not run*"])
+    result.stdout.fnmatch_lines(
+        ["omni: platform *devices H100×2 (from file inventory.json)", "*that did not run*"]
+    )
 
 
 def test_cpu_tests_run_on_a_box_with_devices(armed, inner, cards):
@@ -278,9 +279,11 @@ def test_two_declarations_on_one_test_are_a_mistake_however_equal_another_test_l
 
 def test_green_on_devices_from_a_file_says_so_at_the_end(armed, inner, cards):
     armed.makepyfile("import pytest\n@pytest.mark.cuda\ndef test_a(): pass")
-    result = inner(*cards(1))
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["test_*", "omni: devices H100 (from file inventory.json)", "*1 passed*"])
+    loud, quiet, headless = inner(*cards(1)), inner("-q", *cards(1)), inner("--no-header", *cards(1))
+    told = "devices H100 (from file inventory.json)"
+    assert loud.stdout.str().count(told) == 1  # in the header
+    for result in (quiet, headless):
+        result.stdout.fnmatch_lines([f"omni: {told}", "*1 passed*"])
 
 
 def test_a_fixture_can_ask_what_its_test_needs(armed, inner, cards):
@@ -347,6 +350,36 @@ def test_what_a_conftest_marks_counts_as_if_written_by_hand(armed, inner, cards,
     contradiction.stderr.fnmatch_lines(["ERROR: hardware marks *", "    test_a.py::test_cpu"])
 
 
+MARKED_ABOVE = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for node in {node for item in items for node in item.iter_parents() if node.name in ("test_a.py", "TestB")}:
+        node.add_marker("cuda")
+"""
+
+
+@WORKERS
+def test_what_a_conftest_marks_above_a_test_counts_too(armed, inner, workers):
+    armed.makeconftest(MARKED_ABOVE)
+    armed.makepyfile(
+        test_a="def test_1(): pass", test_b="class TestB:\n  def test_2(self): pass\ndef test_3(): pass"
+    )
+    result = inner("-v", "-m", "cuda", "--omni-strict", *workers, plugins=XDIST)
+    assert outcomes(result) == {"test_1": "SKIPPED", "test_2": "SKIPPED"}
+    assert result.ret == 1
+    result = inner("-v", *workers, plugins=XDIST)
+    assert outcomes(result) == {"test_3": "PASSED"}
+    assert "2 deselected (hardware): made for cuda, not for cpu" in section(result)
+
+
+def test_a_test_without_its_hardware_is_skipped_though_nobody_reads_skip_marks(armed, inner):
+    armed.makepyfile("import pytest\n@pytest.mark.cuda\ndef test_a(): assert 0")
+    result = inner("-p", "no:skipping", "-m", "cuda")
+    assert result.ret == 0
+    result.assert_outcomes(skipped=1)
+
+
 BAD = """
 import pytest
 from pytest_omni import hardware_test
@@ -380,7 +413,7 @@ def test_all_bad_marks_are_reported_at_once_as_one_usage_error(armed, inner, wor
     lines = [line.strip() for line in errors.splitlines()]
     for line, ids in (
         (4, ["test_sku"]),
-        (7, ["test_sku_again[1]", "test_sku_again[2]"]),
+        (7, ["test_sku_again"]),
         (11, ["test_count"]),
     ):
         (place,) = [number for number, text in enumerate(lines) if text.startswith(f"test_a.py:{line}: ")]
@@ -389,11 +422,12 @@ def test_all_bad_marks_are_reported_at_once_as_one_usage_error(armed, inner, wor
     assert "test_fine" not in errors
     assert "Traceback" not in errors + result.stdout.str()
     assert "INTERNALERROR" not in errors + result.stdout.str()
+    assert "tests that did not run" not in result.stdout.str()
 
 
 @pytest.mark.parametrize(
     ("expression", "strict", "code"),
-    [("H100 or L4", True, 1), ("cuda", True, 0), ("H100 or L4", False, 0), ("cuda and not L4", True, 0)],
+    [("H100 or L4", True, 1), ("cuda", True, 0), ("H100 or L4", False, 0), ("cuda and not A100", True, 0)],
 )
 def test_another_sku_is_deselected_and_fails_only_a_lane_that_names_skus(
     armed, inner, cards, expression, strict, code
@@ -427,3 +461,19 @@ def test_an_unarmed_session_derives_and_withholds_nothing(pytester, inner):
     result = inner("-m", "not gpu")
     result.assert_outcomes(passed=1)
     assert "omni" not in result.stdout.str()
+
+
+def test_variants_with_the_same_mistakes_are_told_together(armed, inner):
+    armed.makepyfile(
+        test_a="""
+        import pytest
+        from pytest_omni import hardware_test
+
+        @hardware_test(res={"cuda": "H10", "rcom": "MI300"})
+        @pytest.mark.parametrize("x", range(5))
+        def test_many(x): pass
+        """
+    )
+    errors = inner().errlines
+    assert [line for line in errors if "test_many" in line] == ["    test_a.py::test_many"]
+    assert sum("test_a.py:" in line and "hardware_test: " in line for line in errors) == 2

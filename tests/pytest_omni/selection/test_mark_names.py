@@ -24,14 +24,21 @@ def test_c(n): pass
 """
 
 
-def test_names_are_those_that_pytest_finds(pytester):
-    items = pytester.getitems(SOURCE)
-    pairs = list(named(items))
+@pytest.fixture
+def items(pytester):
+    pytester.makeini("[pytest]\nmarkers =\n module\n inner\n own\n two\n")
+    found = pytester.getitems(SOURCE)
+    assert len(found) == 6
+    return found
+
+
+def test_names_are_those_that_pytest_finds(items):
+    pairs = [(item, names) for group, names in named(items) for item in group]
     assert [item for item, _ in pairs] == items
     assert [names for _, names in pairs] == [{mark.name for mark in item.iter_markers()} for item in items]
 
 
-def test_equal_names_are_one_object_and_parents_are_read_once(pytester, monkeypatch):
+def test_siblings_come_together_and_their_parents_are_read_once(pytester, monkeypatch):
     items = pytester.getitems("import pytest\n" + "\n".join(f"def test_{n}(): pass" for n in range(50)))
     asked: list[str] = []
     original = pytest.Module.iter_markers
@@ -41,5 +48,10 @@ def test_equal_names_are_one_object_and_parents_are_read_once(pytester, monkeypa
         return original(node, name)
 
     monkeypatch.setattr(pytest.Module, "iter_markers", counted)
-    assert len({id(names) for _, names in named(items)}) == 1
+    assert [group for group, _ in named(items)] == [items]
     assert len(asked) == 1
+
+
+def test_equal_names_are_one_object(items):
+    found = [names for _, names in named(items)]
+    assert len({id(names) for names in found}) == len(set(found)) < len(found)

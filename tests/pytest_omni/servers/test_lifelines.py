@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from functools import partial
@@ -145,7 +146,7 @@ def test_a(omni_server):
     for told in (
         "E       AssertionError: assert 'the reason' == 'of this failure'",
         "FAILED test_told.py::test_fails",
-        " omni servers =",
+        " omni notes =",
         "had to be killed 0.3 s after SIGTERM",
         "Exit: SIGTERM: stopping the servers of this session",
         "1 failed",
@@ -180,6 +181,28 @@ def test_a(omni_server, slow_to_stop):
     assert outer.returncode == 143, text
     assert (armed.path / "stopped").exists()
     assert pids.are_dead()
+
+
+def test_a_signal_while_a_server_stops_leaves_it_its_time(armed, started, pids):
+    armed.makepyfile(
+        f"""{HEAD}
+# the server says when SIGTERM has come, and goes on for longer than a launcher alone would let it
+@served("--lingers", "3", "--pids", {pids}, stop_timeout=30)
+def test_a(omni_server):
+    open("ready", "w").close()
+"""
+    )
+    outer = started("--omni-report", "report.json")
+    deadline = time.monotonic() + HANG_S
+    while not (armed.path / "lingering").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    outer.terminate()
+    text = ended(outer)
+    assert outer.returncode == 143, text
+    assert (armed.path / "lingered").exists()
+    assert "Traceback" not in text
+    (server,) = json.loads((armed.path / "report.json").read_text())["servers"]
+    assert server["stopped"] == "term"
 
 
 def test_sigterm_while_a_server_starts_stops_it(armed, started, pids):

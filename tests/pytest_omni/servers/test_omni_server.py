@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ class TestOne:
     )
     result = inner("-v")
     result.assert_outcomes(passed=2)
-    result.stdout.no_fnmatch_line("*omni servers*")
+    result.stdout.no_fnmatch_line("*omni notes*")
     result.stdout.no_fnmatch_line("*omni_server stub*")  # a pipe sees no progress
     assert pids.are_dead()
     assert len(pids.read()) == 1
@@ -68,7 +69,7 @@ def test_a_server_that_dies_at_start_is_told_at_once(armed, inner, code):
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
         [
-            rf"server for 'stub' on port \d+ exited with code {code} \d\.\d s after its start \(not listening yet\).*",
+            rf"server exited with code {code} \d\.\d s after its start \(not listening yet\): 'stub' on port \d+.*",
             r"command: .*stub_server.py --port \d+ --dies \d",
             r"log: /.*server-\d+\.log, its end:",
         ]
@@ -107,10 +108,10 @@ def test_a_server_that_never_answers_is_told_with_its_phase(armed, inner, pids, 
         (("--mute", "99"), "listening, GET /health: no whole answer in time"),
         # every byte is in time, the answer never is: a limit for each read would wait for ever
         (("--drips",), "listening, GET /health: no whole answer in time"),
-        (("--host", "::1"), r"listening on \[::1\]:\d+, not on 127\.0\.0\.1 and the port that it was given"),
+        (("--host", "::1"), r"listening on \[::1\]:\d+, not on 127\.0\.0\.1:\d+ as it was told"),
         (
             ("--port", "0"),
-            r"listening on 127\.0\.0\.1:\d+, not on 127\.0\.0\.1 and the port that it was given",
+            r"listening on 127\.0\.0\.1:\d+, not on 127\.0\.0\.1:\d+ as it was told",
         ),
     ],
     ids=lambda value: "".join(value) if isinstance(value, tuple) else "",
@@ -146,7 +147,7 @@ def test_a_health_check_without_an_answer_is_asked_again(armed, inner, pids):
     [
         (
             ("--daemon",),
-            r"exited with code 0 \d\.\d s after its start \(.*\)\. It must stay in the foreground: .*",
+            r"exited with code 0 \d\.\d s after its start \(.*\): 'stub' on port \d+\. It must stay in the foreground: .*",
         ),
         (("--crashes", str(int(signal.SIGSEGV))), r"exited with signal SIGSEGV \d\.\d s after its start.*"),
     ],
@@ -156,7 +157,7 @@ def test_an_end_at_start_is_told_in_words(armed, inner, flags, how):
     armed.makepyfile(HEAD + f"@served(*{flags!r})\ndef test_a(omni_server): pass")
     result = inner()
     result.assert_outcomes(errors=1)
-    result.stdout.re_match_lines([rf"server for 'stub' on port \d+ {how}"])
+    result.stdout.re_match_lines([rf"server {how}"])
 
 
 def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
@@ -168,7 +169,7 @@ def test_a_deaf_server_is_killed_and_that_is_said(armed, inner, pids):
         result.assert_outcomes(passed=1)
         result.stdout.re_match_lines(
             [
-                r"=+ omni servers =+",
+                r"=+ omni notes =+",
                 (
                     r"server for 'stub' \(pid \d+, log /.*\) had to be killed 0\.3 s after SIGTERM: "
                     r"what it had not written is lost, coverage too"
@@ -182,6 +183,86 @@ def test_a_server_that_ends_by_itself_is_said(armed, inner):
     armed.makepyfile(HEAD + '@served("--exits-after-health")\ndef test_a(omni_server): time.sleep(0.5)')
     result = inner()
     result.stdout.re_match_lines([r".*ended by itself during the tests, with code 7"])
+
+
+DYING = """
+@served()
+class TestIt:
+    def test_a(self, omni_server, online_client): online_client.get("/")
+
+    def test_kills(self, omni_server, online_client):
+        os.kill(omni_server.pid, signal.SIGKILL)
+        online_client.get("/")
+
+    def test_b(self, omni_server, online_client): online_client.get("/")
+    def test_c(self, omni_server): pass
+"""
+
+
+def test_a_server_that_died_is_told_once_with_its_log_and_then_in_a_line(armed, inner):
+    armed.makepyfile(test_a=HEAD + DYING)
+    result = inner("-p", "no:randomly")
+    result.assert_outcomes(passed=1, failed=1, errors=2)
+    text = result.stdout.str()
+    ended = r"server exited with signal SIGKILL during the tests: 'stub' on port \d+"
+    assert len(re.findall(rf"^E .*{ended}$", text, re.MULTILINE)) == 1
+    assert len(re.findall(rf"^{ended}, log .*/server-\d+\.log$", text, re.MULTILINE)) == 2
+    assert text.count("its end:") == 1
+    assert "urllib" not in text
+    assert len(text.splitlines()) < 80
+
+
+def test_a_test_is_called_by_its_model(armed, inner):
+    armed.makepyfile(
+        test_a=HEAD
+        + """
+MODELS = [OmniServerParams("org/a"), OmniServerParams("b")]
+@pytest.mark.parametrize("omni_server", MODELS, indirect=True)
+def test_a(omni_server): pass
+"""
+    )
+    result = inner("--co", "-q")
+    assert result.outlines[:2] == ["test_a.py::test_a[org/a]", "test_a.py::test_a[b]"]
+
+
+def test_a_client_without_a_server_says_what_the_test_lacks(armed, inner):
+    armed.makepyfile(HEAD + "def test_a(online_client): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "a client needs omni_server in the same test: * omni_server needs an indirect OmniServerParams, got none: *"
+        ]
+    )
+
+
+def test_wrong_params_break_the_import_without_our_frames(armed, inner):
+    armed.makepyfile("from pytest_omni import OmniServerParams\nP = OmniServerParams('m', port=0)")
+    result = inner()
+    result.stdout.fnmatch_lines(["E   *OmniServerParams: port must be None or 1…65535, not 0"])
+    assert "params.py" not in result.stdout.str()
+
+
+def test_workers_take_turns_on_a_port(armed, inner):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name in ("a", "b"):
+        armed.makepyfile(
+            **{f"test_{name}": HEAD + f"@served(port={port})\ndef test_it(omni_server): time.sleep(0.5)"}
+        )
+    inner("-n2", "--dist=loadfile", plugins=PLUGINS).assert_outcomes(passed=2)
+
+
+def test_two_servers_of_one_test_do_not_wait_for_each_other(armed, inner):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    both = f"@served(port={port})\n@served(port={port}, fixture='omni_server_function')\n"
+    armed.makepyfile(HEAD + both + "def test_it(omni_server, omni_server_function): pass")
+    result = inner()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [f"port {port} is reserved by another server of these tests; leave port=None *"]
+    )
 
 
 def test_a_grandchild_that_owns_the_port_is_ours(armed, inner, pids):
@@ -254,9 +335,16 @@ def test_without_a_command_hook_there_is_one_usage_error(armed, inner, workers):
         ("None", "no pytest_omni_server_command hook returned a command for OmniServerParams(model='stub'*"),
         (
             "'serve it'",
-            "pytest_omni_server_command must return a non-empty list of strings for *got str serve it",
+            "pytest_omni_server_command must return a non-empty list of strings for *got str serve it: that is no list",
         ),
-        ("[]", "*non-empty list of strings for *got list"),
+        ("[]", "*non-empty list of strings for *got list: it has no words"),
+        (
+            "['serve', '--port', port]",
+            "*got list serve --port *: [[]2] is no string but int; write str(...)*",
+        ),
+        ("[['serve'], []]", "*got list: it has no words"),
+        ("(word for word in ['serve'])", "*got generator *: that is no list"),
+        ("('/nowhere/serve', 'x')", "cannot run '/nowhere/serve': *the command was /nowhere/serve x"),
         (
             "['/nowhere/serve', 'x']",
             "cannot run '/nowhere/serve': No such file or directory; the command was /nowhere/serve x",
@@ -271,6 +359,17 @@ def test_a_hook_that_gives_no_usable_command(armed, inner, returned, message):
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([message])
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_hook_that_fails_is_shown_without_our_own_frames(armed, inner, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "sekrit-value-0")
+    armed.makeconftest("def pytest_omni_server_command(config, params, port): return {}[params.model]")
+    armed.makepyfile(HEAD + "@served()\ndef test_a(omni_server): pass")
+    result = inner("--showlocals", "-vv")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["conftest.py:1: KeyError"])
+    result.stdout.no_fnmatch_line("*sekrit*")
+    result.stdout.no_fnmatch_line("*running.py*")
 
 
 SECRETS = ("sekrit-value-1", "val-in-env-123", "two words")

@@ -19,6 +19,12 @@ def test_environment_is_built_and_the_base_left_alone():
     assert environment({"PYTHONUNBUFFERED": ""}, params)["PYTHONUNBUFFERED"] == ""
 
 
+def test_a_list_of_arguments_is_one_too():
+    params = OmniServerParams("m", ["--a", "b"])
+    assert params == OmniServerParams("m", ("--a", "b"))
+    assert params.server_args == ("--a", "b")
+
+
 def test_params_show_what_was_set():
     shown = repr(OmniServerParams("m", stall_timeout=3.0, deploy_config="a.yaml"))
     assert shown.endswith("stop_timeout=30.0, stall_timeout=3.0, deploy_config='a.yaml')")
@@ -28,8 +34,8 @@ def test_params_show_what_was_set():
     ("arguments", "message"),
     [
         ({"model": ""}, "model must be a non-empty name"),
-        ({"server_args": ["--a"]}, "server_args must be a tuple of strings, not ['--a']"),
-        ({"server_args": "--a"}, "server_args must be a tuple of strings, not '--a'"),
+        ({"server_args": ["--a", 1]}, "server_args must be strings in a list or tuple, not ('--a', '1')"),
+        ({"server_args": "--a"}, "server_args must be strings in a list or tuple, not '--a'"),
         ({"env": {"A": 1}}, "env must map strings to strings"),
         ({"port": 0}, "port must be None or 1…65535, not 0"),
         ({"port": True}, "port must be None or 1…65535, not True"),
@@ -54,12 +60,12 @@ def test_params_show_what_was_set():
         ({"env": {"": "x"}}, "env has the name '': a variable's name is not empty and holds no = and no NUL"),
         ({"env": {"A": "\0"}}, "env ['A'] holds a NUL character, which no program can be given"),
         (
-            {"server_args": ["--api-key", "sekrit"]},
-            "server_args must be a tuple of strings, not ['--api-key', '[redacted]']",
+            {"server_args": ["--api-key", "sekrit", None]},
+            "server_args must be strings in a list or tuple, not ('--api-key', '[redacted]', 'None')",
         ),
         (
             {"server_args": "--api-key sekrit"},
-            "server_args must be a tuple of strings, not '--api-key [redacted]'",
+            "server_args must be strings in a list or tuple, not '--api-key [redacted]'",
         ),
     ],
 )

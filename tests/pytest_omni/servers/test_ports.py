@@ -35,7 +35,9 @@ def test_a_port_that_another_process_reserved_is_passed_over(tmp_path, monkeypat
     )
     try:
         theirs = int(other.stdout.readline())
-        with pytest.raises(InfrastructureError, match=f"port {theirs} is reserved by another test session"):
+        with pytest.raises(
+            InfrastructureError, match=f"port {theirs} is reserved by another server of these tests"
+        ):
             reserved_port(tmp_path, theirs).__enter__()
         offered = iter([theirs, theirs, 0])
         real = ports._bound

@@ -98,7 +98,7 @@ def test_the_process_of_several_that_dies_is_named_with_every_log(armed, inner, 
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
         [
-            r"server for 'stub' on port \d+, process 2, exited with code 3 .*",
+            r"process 2 of the server exited with code 3 .*: 'stub' on port \d+",
             r"command: .*",
             r"log: /.*server-\d+-1\.log, its end:",
             r"command: .* --dies 3 .*",

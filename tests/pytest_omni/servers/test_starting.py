@@ -82,13 +82,13 @@ class FakeProbe:
         (Sight(seconds=1, listening=True, health=503), None),
         (
             Sight(seconds=2, exit_code=3),
-            "server for 'tiny/z_image' on port 8000 exited with code 3 2.0 s after its start (not listening yet)",
+            "server exited with code 3 2.0 s after its start (not listening yet): 'tiny/z_image' on port 8000",
         ),
         (
             Sight(seconds=2, exit_code=-9, ended=1, listening=True, detail="GET /health: 503"),
             (
-                "server for 'tiny/z_image' on port 8000, process 2, exited with signal SIGKILL 2.0 s after its start "
-                "(listening, GET /health: 503)"
+                "process 2 of the server exited with signal SIGKILL 2.0 s after its start "
+                "(listening, GET /health: 503): 'tiny/z_image' on port 8000"
             ),
         ),
         (

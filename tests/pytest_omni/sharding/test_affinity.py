@@ -165,3 +165,16 @@ def test_which_fixtures_keep_tests_together(
     durations = {} if measured is None else {instance.key: measured}
 
     assert bonds(shared, durations) == [((instance.key,) if counts and at < users else ()) for at in range(4)]
+
+
+def test_interleaved_variants_share_what_adjacent_ones_share(pytester: pytest.Pytester) -> None:
+    """A plugin may shuffle the tests, and answers are kept for the last function and parent only."""
+    items = pytester.getitems(PROJECT)
+    affinities = Affinities()
+    sorted_keys = {item.name: {one.fixture: one for one in affinities.of(item)} for item in items}
+    for order in (items[::-1], items[::2] + items[1::2]):
+        for item in order:
+            assert {one.fixture: one for one in affinities.of(item)} == sorted_keys[item.name]
+            assert affinities.groups(item) == (
+                ("default", "other", "pair") if item.name == "test_marked" else ()
+            )

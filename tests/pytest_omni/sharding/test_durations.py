@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from omni_hardware.errors import InfrastructureError, InputError
 from pytest_omni.sharding import merging
-from pytest_omni.sharding.durations import Durations, load, parse, part_path, save
+from pytest_omni.sharding.durations import Durations, load, parse, part_path, save, update
 
 EXAMPLE = {
     "schema": 1,
@@ -41,7 +43,12 @@ def test_every_problem_is_told_at_once() -> None:
     document = {
         "schema": 2,
         "test": {},
-        "tests": {"a.py::t": {"cal_s": 1}, "b.py::t": 3.5, "c.py::t": {"call_s": -1}},
+        "tests": {
+            "a.py::t": {"cal_s": 1},
+            "b.py::t": 3.5,
+            "c.py::t": {"call_s": -1},
+            "d.py::t": {"call_s": 1e308},
+        },
         "fixtures": {"f@a.py": {"setup_s": True}, "g@a.py": {"setup_s": float("nan")}},
         "steps": [],
     }
@@ -53,13 +60,32 @@ def test_every_problem_is_told_at_once() -> None:
         "d.json: test: unknown key (did you mean 'tests'?)",
         "d.json: schema: must be 1, not 2",
         "d.json: tests['a.py::t'].cal_s: unknown key (did you mean 'call_s'?)",
-        "d.json: tests['a.py::t'].call_s: must be a number of 0 or more, not None",
+        "d.json: tests['a.py::t'].call_s: must be a number from 0 to 1e+09, not None",
         "d.json: tests['b.py::t']: must be an object like {\"call_s\": 1.5}, not 3.5",
-        "d.json: tests['c.py::t'].call_s: must be a number of 0 or more, not -1",
-        "d.json: fixtures['f@a.py'].setup_s: must be a number of 0 or more, not True",
-        "d.json: fixtures['g@a.py'].setup_s: must be a number of 0 or more, not nan",
+        "d.json: tests['c.py::t'].call_s: must be a number from 0 to 1e+09, not -1",
+        "d.json: tests['d.py::t'].call_s: must be a number from 0 to 1e+09, not 1e+308",
+        "d.json: fixtures['f@a.py'].setup_s: must be a number from 0 to 1e+09, not True",
+        "d.json: fixtures['g@a.py'].setup_s: must be a number from 0 to 1e+09, not nan",
         "d.json: steps: must be an object, not []",
     ]
+
+
+def test_sessions_that_end_together_lose_nothing_and_leave_no_file(tmp_path: Path) -> None:
+    path, everybody = tmp_path / "d.json", threading.Barrier(4)
+
+    def session(number: int) -> None:
+        everybody.wait()
+        for turn in range(5):
+            update(path, Durations(tests={f"t{number}-{turn}": 1.0}))
+
+    threads = [threading.Thread(target=session, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert len(load(path).tests) == 20
+    assert [file.name for file in tmp_path.iterdir()] == ["d.json"]
 
 
 @pytest.mark.parametrize(
@@ -144,3 +170,16 @@ def test_merging_says_what_is_wrong(
     assert merging.main(arguments) == 2
 
     assert message in capsys.readouterr().err
+
+
+def test_a_device_is_never_replaced_and_a_link_stays_one(tmp_path):
+    pipe, link, real = tmp_path / "pipe", tmp_path / "link.json", tmp_path / "real.json"
+    os.mkfifo(pipe)
+    with pytest.raises(InfrastructureError, match="no regular file"):
+        save(pipe, Durations({"a": 1.0}))
+    assert pipe.is_fifo()
+    real.write_text('{"schema": 1}')
+    link.symlink_to(real)
+    save(link, Durations({"a": 1.0}))
+    assert link.is_symlink()
+    assert load(real).tests == {"a": 1.0}

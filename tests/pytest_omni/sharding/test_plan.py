@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_omni.options import SHARD_METHODS
+from pytest_omni.sharding import dividing
 from pytest_omni.sharding.durations import Durations
 from pytest_omni.sharding.estimates import UNKNOWN_SETUP_TESTS, UNKNOWN_TEST_S, seconds_of, setups_of
 from pytest_omni.sharding.packing import TOLERANCE, cost, pack
@@ -309,3 +311,24 @@ def test_the_table_says_who_runs_where_and_why() -> None:
         f"shard 1 of 2 (0 to 1) by group: 4 of 6 tests, 201 s of 481 s; plan {digest}"
     ]
     assert shard_lines(found, 1, UNITS)[1].startswith("nothing was measured yet")
+
+
+@pytest.mark.parametrize("by", SHARD_METHODS)
+def test_more_shards_than_tests_are_empty_and_quickly_planned(by: str) -> None:
+    suite = server_suite(4, 6, setup=240, call=30)
+    found = plan(suite, 100_000, by)  # a minute, if every one of them were looked at for every server
+    assert len(found.shards) == 100_000
+    assert sorted(at for shard in found.shards for at in shard.cases) == list(range(24))
+    if by != "hash":
+        assert not any(shard.cases for shard in found.shards[24:])
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_search_for_garbage_is_as_it_was_afterwards(was_on: bool) -> None:
+    (gc.enable if was_on else gc.disable)()
+    try:
+        with dividing._no_search_for_garbage():
+            assert not gc.isenabled()
+        assert gc.isenabled() is was_on
+    finally:
+        gc.enable()

@@ -272,6 +272,27 @@ def test_pytest_shard_chooses_where_nobody_armed_us_and_never_otherwise(
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_a_matrix_that_forgets_the_shard_is_refused(
+    plain: pytest.Pytester, inner, monkeypatch, workers: tuple[str, ...]
+) -> None:
+    forgotten = inner("--num-shards", "4", *workers, plugins=WITH_XDIST)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--shard-id=0")
+    named = inner("--num-shards", "4", *workers, plugins=WITH_XDIST)
+
+    assert forgotten.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--num-shards 4: which of them? Give --shard-id 0 to 3, or" in str(forgotten.stderr)
+    named.assert_outcomes(passed=2)
+
+
+def test_what_has_no_shards_says_so(plain: pytest.Pytester, inner) -> None:
+    method, alone = inner("--shard-by", "duration", plugins=OURS), inner("--shard-plan", plugins=OURS)
+
+    method.assert_outcomes(passed=8)
+    method.stdout.fnmatch_lines(["omni: --shard-by duration divides nothing without --num-shards or *"])
+    alone.stdout.fnmatch_lines(["omni: shard plan: 8 tests on 1 shard (--num-shards makes more), divided *"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
 def test_a_plan_is_printed_and_nothing_runs(plain: pytest.Pytester, inner, workers: tuple[str, ...]) -> None:
     plain.makepyfile(test_a=SERVERS)
 
