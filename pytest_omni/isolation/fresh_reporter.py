@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,8 +54,22 @@ _OMNI_SESSION_ONLY: Mapping[str, Any] = MappingProxyType(
     }
 )
 # The terminal is the other session's, and so is the cache of what failed last.
-_BLOCKED = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin")
+_BLOCKED = ("lfplugin", "nfplugin", "stepwiseplugin")
 _RERUNS = "rerunfailures"
+_TERMINAL = "terminalreporter"
+
+
+class _SilentTerminal:
+    """A terminal reporter that hears of nothing and prints nowhere: its hooks are not seen on this object.
+
+    Without any, pytest 8 cannot explain a comparison: it asks the terminal for its colours.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._reporter = pytest.TerminalReporter(config, io.StringIO())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reporter, name)
 
 
 class Reporter:
@@ -76,6 +91,12 @@ class Reporter:
         config.args[:] = [self._request["target"]]
         for name in _BLOCKED:
             config.pluginmanager.set_blocked(name)
+
+    @pytest.hookimpl(trylast=True, specname="pytest_configure")
+    def pytest_omni_silence(self, config: pytest.Config) -> None:
+        """Take the terminal's place."""
+        if config.pluginmanager.unregister(name=_TERMINAL):
+            config.pluginmanager.register(_SilentTerminal(config), _TERMINAL)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:

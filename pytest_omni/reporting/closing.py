@@ -22,6 +22,7 @@ _LISTINGS = {
 _FAILURES = (State.FAILED, State.ERROR)
 _OUTCOME = pytest.StashKey[outcome.Outcome]()
 _WRITTEN = pytest.StashKey[report.Header]()
+_SHOWN = pytest.StashKey[bool]()
 
 
 def check_report_path(config: pytest.Config) -> None:
@@ -69,6 +70,7 @@ def _judge(session: pytest.Session) -> None:
 def show(config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
     """Print the section about tests that did not run, if there is one, and that devices are made up, if they are."""
     found = config.stash.get(_OUTCOME, None)
+    config.stash[_SHOWN] = True
     if found is None or (config.getoption("no_summary", default=False) and not found.failed):
         return
     inventory = machine_of(config).inventory
@@ -90,7 +92,14 @@ def show(config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
 
 
 def amend(config: pytest.Config) -> None:
-    """Write the report again where the exit code changed after it was written: SIGTERM is told at the very end."""
+    """Say why a session is red where nobody asked for a summary, and write the report again where the exit code changed.
+
+    With --no-summary pytest 8 calls no hook for it; SIGTERM is told at the very end.
+    """
+    found = config.stash.get(_OUTCOME, None)
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.getplugin("terminalreporter")
+    if found is not None and found.failed and reporter and _SHOWN not in config.stash:
+        show(config, reporter)
     session: pytest.Session | None = config.pluginmanager.getplugin("session")
     written = config.stash.get(_WRITTEN, None)
     if session is not None and written is not None and written.exit != int(session.exitstatus):
