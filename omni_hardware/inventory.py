@@ -13,12 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omni_hardware import inventory_format, visibility
+from omni_hardware import inventory_format
 from omni_hardware.errors import InfrastructureError, InputError, strip_controls
 from omni_hardware.vocabulary import DEFAULT, Vocabulary
 
 if TYPE_CHECKING:
     from omni_hardware.requirements import Need
+    from omni_hardware.visibility import Selection
 
 CPU = "cpu"
 _MIB_A_GIB = 1024
@@ -98,7 +99,7 @@ class Inventory:
     @property
     def seen(self) -> tuple[Device, ...]:
         """Return the devices that one process sees, in the order in which it numbers them."""
-        return visibility.select(self, self.visible.environ)
+        return self._selection().seen
 
     @property
     def listed(self) -> tuple[Device, ...]:
@@ -106,12 +107,12 @@ class Inventory:
 
         More than `seen` only with MIG: one process sees one instance, several processes one each.
         """
-        return visibility.selection(self, self.visible.environ).listed
+        return self._selection().listed
 
     @property
     def limit(self) -> str:
         """Return "CUDA_VISIBLE_DEVICES=0,1 of 8", or why nothing is seen; "" where no variable limits."""
-        return visibility.selection(self, self.visible.environ).because
+        return self._selection().because
 
     def to_json(self) -> dict[str, Any]:
         """Return the inventory.json document (schema 1)."""
@@ -121,6 +122,11 @@ class Inventory:
     def from_json(document: object, *, where: str = "inventory", source: str = "probe") -> Inventory:
         """Return the inventory of a document; InputError has one line for each problem, after *where*."""
         return _built(inventory_format.checked(document, where=where), source=source)
+
+    def _selection(self) -> Selection:
+        from omni_hardware.visibility import selection  # the vendors' rules, for who has devices
+
+        return selection(self, self.visible.environ)
 
 
 NONE = Inventory(CPU)
@@ -197,7 +203,9 @@ def load_inventory(
         raise InputError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     checked = inventory_format.checked(document, where=str(path), vocabulary=vocabulary)
     if "visible" not in checked and environ is not None:
-        checked["visible"] = visibility.visible(checked["platform"], environ)
+        from omni_hardware.visibility import visible
+
+        checked["visible"] = visible(checked["platform"], environ)
     # absolute: it is read again for the memory of processes, wherever a test has gone by then
     return _built(checked, source=f"file {path.absolute()}")
 

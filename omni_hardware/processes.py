@@ -36,7 +36,7 @@ __all__ = [
     "tagged",
 ]
 
-_POLL_S = 0.02
+_POLL_S = (0.002, 0.02)  # at first, growing: what ends at once is not waited for
 _AFTER_ROOT_S = 5.0  # what is left of the group had its own TERM; it gets this long
 _AFTER_KILL_S = 5.0  # the kernel ends a killed process at once, unless a driver call holds it
 _TAIL_BYTES_A_LINE = 2000
@@ -211,8 +211,10 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> bool
 
 def _wait(done: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
+    pause, longest = _POLL_S
     while not done() and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
 
 
 def _together(known: Iterable[psutil.Process], found: Iterable[psutil.Process]) -> list[psutil.Process]:
@@ -230,4 +232,4 @@ def _kill_all(members: Sequence[psutil.Process], others: Callable[[], Iterable[p
         killed = True
         if time.monotonic() > deadline:
             raise InfrastructureError(f"still alive after SIGKILL: {named(members)}")
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S[1])

@@ -6,14 +6,17 @@ import difflib
 import importlib.util
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from omni_hardware.expression import Expression, unknown_names
 from pytest_omni.options import OPTIONS
 from pytest_omni.selection.mark_names import declared
 
-_LEASE_TIMEOUT = "OMNI_LEASE_TIMEOUT"  # of cards/leases.py, which only sessions with devices load
+if TYPE_CHECKING:
+    from omni_hardware.expression import Expression
+
+LEASE_TIMEOUT = "OMNI_LEASE_TIMEOUT"  # of cards/leases.py, which only sessions with devices load
 _PREFIX = "OMNI_"
 _NEAR = 0.8  # two letters in the wrong order; a project's own OMNI_… variables are further away
 
@@ -29,7 +32,7 @@ def mistakes(config: pytest.Config, expression: Expression | None) -> list[str]:
 def misspelt(environ: Mapping[str, str]) -> list[str]:
     """Return what to say about each variable that is nearly one of ours: it would be passed over in silence."""
     known = {row.env.removeprefix(_PREFIX): row.env for row in OPTIONS if row.env}
-    known[_LEASE_TIMEOUT.removeprefix(_PREFIX)] = _LEASE_TIMEOUT
+    known[LEASE_TIMEOUT.removeprefix(_PREFIX)] = LEASE_TIMEOUT
     found = []
     for name in sorted(environ):
         if name.startswith(_PREFIX) and name not in known.values():
@@ -47,6 +50,8 @@ def has_workers(config: pytest.Config) -> bool:
 
 def marker_mistakes(expression: Expression, known: Collection[str]) -> list[str]:
     """Return one line for each name in *expression* that no marker has; pytest before 9.2 says nothing."""
+    from omni_hardware.expression import unknown_names
+
     lines = [f"-m {message}" for message in unknown_names(expression, known)]
     if lines:
         lines.append("declare markers of your own in pytest's markers setting, or as topics in [tool.omni]")

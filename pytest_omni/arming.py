@@ -27,6 +27,12 @@ class Arming:
     problem: str | None = None
     because: str = "nothing asks for it"
 
+    @property
+    def remedy(self) -> str:
+        """Return what to write where, so that every run here is ours; pytest's root may well have no such file."""
+        absent = "" if self.pyproject.exists() else " (which does not exist yet: create it)"
+        return f"add the line {LINE_TO_ADD} to {self.pyproject}{absent}"
+
 
 _ARMING = pytest.StashKey[Arming]()
 

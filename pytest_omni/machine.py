@@ -11,15 +11,18 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
 from omni_hardware.errors import InputError
-from omni_hardware.expression import Expression, parse
 from omni_hardware.inventory import NONE, Inventory, load_inventory
 from omni_hardware.vocabulary import Vocabulary
 from pytest_omni.arming import arming_of
 from pytest_omni.options import AUTO, Settings, settings_of
+
+if TYPE_CHECKING:
+    from omni_hardware.expression import Expression
 
 # What the controller of pytest-xdist hands to its workers; in the environment only while they are being started.
 SNAPSHOT = "PYTEST_OMNI_SNAPSHOT"
@@ -100,8 +103,12 @@ def expression_of(config: pytest.Config) -> Expression | None:
     """Return ``-m`` as an expression, None without one; pytest.UsageError with the column where it cannot be read."""
     namespace = config.option if _is_parsed(config) else config.known_args_namespace
     text = str(getattr(namespace, "markexpr", "") or "")
+    if not text.strip():
+        return None
+    from omni_hardware.expression import parse  # many a session has no -m
+
     try:
-        return parse(text) if text.strip() else None
+        return parse(text)
     except InputError as error:
         raise pytest.UsageError(f"-m {error}") from None
 

@@ -111,14 +111,18 @@ def _end_workers(config: pytest.Config) -> None:
 
 
 def _enter(config: pytest.Config, running: Running, stopping: Stopping) -> None:
-    from pytest_omni.reporting.ledger import ledger_of
+    from pytest_omni.reporting.ledger import ServerRecord, ledger_of
+    from pytest_omni.servers.params import shown_text
     from pytest_omni.servers.stopping import notes
 
     notes_of(config).extend(notes(running, stopping))
-    ledger_of(config).add_server(
+    record = ServerRecord(
         running.params.model,
         ready_s=None if running.ready is None else round(running.ready.seconds, 3),
         alive_s=round(stopping.alive_s, 3),
         stopped=stopping.how.value,
         coverage=stopping.coverage.state.value,
+        weights=running.plan.weights,
+        because=shown_text(running.plan.because, running.env),
     )
+    ledger_of(config).servers.append(record)

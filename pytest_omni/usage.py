@@ -14,7 +14,7 @@ from itertools import chain
 import pytest
 
 from omni_hardware.vocabulary import DEFAULT
-from pytest_omni.arming import LINE_TO_ADD, arming_of
+from pytest_omni.arming import arming_of
 from pytest_omni.marks import FRESH_PROCESS, MARK, is_declared
 from pytest_omni.selection.mark_names import declared, named
 
@@ -127,10 +127,10 @@ def _without_hook(missing: Mapping[str, tuple[str, str, str]], items: Iterable[p
 
 
 def _not_armed(config: pytest.Config, where: str, what: str) -> str:
-    own = " (or register the marker, if it is your own)" if what.startswith("marker") else ""
+    own = ", or register the marker, if it is your own" if what.startswith("marker") else ""
     return (
         f"{where}: {what} belongs to pytest-omni, which is not armed in this project; "
-        f"add the line {LINE_TO_ADD} to {arming_of(config).pyproject}{own}"
+        f"{arming_of(config).remedy}{own}"
     )
 
 

@@ -23,8 +23,9 @@ def granted(request: pytest.FixtureRequest) -> Iterator[Grant]:
     cards already; this keeps the lease as long as the fixture lives, and later items that need no more share it. A
     server of ours gets the part of the cards on which no other one lives (`shares`).
     """
-    server = request.fixturename if request.fixturename in shares.SERVERS else None
-    planned = shares.planned_beside(request) if server else 1
+    name = request.fixturename
+    server = name if name in (*shares.SERVERS, *shares.ENGINES) else None
+    planned = shares.planned_beside(request) if server in shares.SERVERS else 1
     with holdings.holdings_of(request.config).keeping(server, planned=planned) as grant:
         yield grant
 

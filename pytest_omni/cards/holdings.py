@@ -48,7 +48,7 @@ class Holdings:
         if need is None or need.cards == 0:
             self._stay = _Stay(Grant(need, (), self._inventory))
             return
-        shares.require_one_each(item.nodeid, need, shares.servers_in(item))
+        shares.require_one_each(item.nodeid, need, shares.servers_in(item), shares.engines_in(item))
         choices = fitting(need, self._inventory)
         if len(choices) < need.cards:
             raise InfrastructureError(
@@ -71,7 +71,8 @@ class Holdings:
     def keeping(self, server: str | None = None, *, planned: int = 1) -> Iterator[Grant]:
         """Yield the running item's devices and keep them until the end of the context, when the item may be over.
 
-        server: the fixture that starts one on them; it gets the part of one of *planned* servers, and has it alone.
+        server: the fixture that starts one on them; it gets the part of one of *planned* servers, and has it alone. An
+        engine's fixture counts as one, and gets them all.
         """
         stay = self._stay or _Stay(Grant())
         grant = stay.grant

@@ -67,7 +67,7 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
     Neighbour(
         "pytest-randomly",
         ("randomly", "pytest_randomly"),
-        here="shards need one seed for all: -p no:randomly, or a fixed one",
+        here="shards divide alike whatever the seed, but for node ids drawn at random: then give all one --randomly-seed",
     ),
     Neighbour(
         "pytest-split",
@@ -95,13 +95,21 @@ def project(config: pytest.Config) -> Iterator[Finding]:
         text = (
             "nothing but this look arms the plugin: in every other run here its marks and fixtures do nothing"
         )
-        yield Finding("project", text, State.PROBLEM, f"add the line {LINE_TO_ADD} to {arming.pyproject}")
-    elif not arming.because.endswith(LINE_TO_ADD):
+        yield Finding("project", text, State.PROBLEM, arming.remedy)
+    elif not arming.because.endswith(LINE_TO_ADD) and not _set_by_ini(config):
         yield Finding(
-            "project", f"other runs here are not armed: {arming.pyproject} has no {LINE_TO_ADD}", State.NOTE
+            "project",
+            f"other runs here are not armed: nothing says {LINE_TO_ADD}; {arming.remedy}",
+            State.NOTE,
         )
     if arming.problem:
         yield Finding("project", arming.problem, State.PROBLEM)
+
+
+def _set_by_ini(config: pytest.Config) -> bool:
+    """Return whether the ini file has a setting of ours, which arms every run of the project."""
+    inis = {row.ini for row in OPTIONS if row.ini}
+    return any(given.source.split()[0] in inis for given in given_to(config).values())
 
 
 def platform(config: pytest.Config) -> Iterator[Finding]:

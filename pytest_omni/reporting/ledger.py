@@ -79,7 +79,8 @@ class ShardFacts:
 class ServerRecord:
     """One server that has ended; *ready_s* None = it never was. Words: term kill crash; recorded lost off.
 
-    *alive_s*: from its start until its last process was gone, what its cards were paid for.
+    *alive_s*: from its start until its last process was gone, what its cards were paid for. *weights* is what it was
+    told to load (dummy tiny real), *because* why, for people.
     """
 
     model: str
@@ -87,6 +88,8 @@ class ServerRecord:
     alive_s: float
     stopped: str
     coverage: str
+    weights: str
+    because: str
 
 
 class Ledger:
@@ -123,12 +126,6 @@ class Ledger:
             before = withheld.get(plain)
             if before is None or before.state is State.SKIPPED:
                 withheld[plain] = entry
-
-    def add_server(
-        self, model: str, *, ready_s: float | None, alive_s: float, stopped: str, coverage: str
-    ) -> None:
-        """Enter a server that has ended."""
-        self.servers.append(ServerRecord(model, ready_s, alive_s, stopped, coverage))
 
     def rename(self, changed: Mapping[str, str]) -> None:
         """Enter under which id each test is known after collection, old → new; what xdist's loadgroup adds, stays out."""

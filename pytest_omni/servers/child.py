@@ -122,8 +122,6 @@ def new_tag() -> str:
 
 def launch(order: Order, tag: str) -> Child:
     """Start one process behind a launcher of its own; ServerError says why there is none."""
-    import psutil
-
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as undo:
         undo.callback(ours.close)
@@ -131,6 +129,8 @@ def launch(order: Order, tag: str) -> Child:
             launcher = _start(theirs.fileno(), log.fileno())
         undo.callback(launcher.wait)
         undo.callback(ours.close)  # first of all: the launcher waits for it
+        import psutil  # takes a while, as the launcher does to come up
+
         answer, heard = _asked(ours, order, tag)
         if "pid" not in answer:
             what = shown_command(order.command[:1], order.env)

@@ -12,7 +12,6 @@ import pytest
 from omni_hardware.errors import InputError, OmniError
 from pytest_omni.cards.devices import granted
 from pytest_omni.run_level import level_of
-from pytest_omni.servers.clients import OfflineClient, OnlineClient
 from pytest_omni.servers.params import OmniServerParams
 from pytest_omni.servers.serving import SERVER_FIXTURES, asked_params, current_item, prepared
 from pytest_omni.session import servers_of
@@ -41,8 +40,12 @@ def online_client(request: pytest.FixtureRequest) -> Any:
     """A client of this test's server (omni_server_function, else omni_server), which knows the run level."""
     server = request.getfixturevalue(_used(request, SERVER_FIXTURES))
     level = level_of(request.config).name
+    if (client := _from_hook(request, server, level)) is not None:
+        return client
+    from pytest_omni.servers.clients import OnlineClient
+
     ended = partial(servers_of(request.config).end_of, server, wait_s=_END_KNOWN_S)
-    return _from_hook(request, server, level) or OnlineClient(server.url, level, ended=ended)
+    return OnlineClient(server.url, level, ended=ended)
 
 
 @pytest.fixture
@@ -50,7 +53,11 @@ def offline_client(request: pytest.FixtureRequest) -> Any:
     """A client of this test's engine (omni_runner_function, else omni_runner), which knows the run level."""
     engine = request.getfixturevalue(_used(request, _RUNNERS))
     level = level_of(request.config).name
-    return _from_hook(request, engine, level) or OfflineClient(engine, level)
+    if (client := _from_hook(request, engine, level)) is not None:
+        return client
+    from pytest_omni.servers.clients import OfflineClient
+
+    return OfflineClient(engine, level)
 
 
 def _used(request: pytest.FixtureRequest, names: tuple[str, ...]) -> str:
@@ -66,7 +73,7 @@ def _engine(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> 
     with ExitStack() as stack:
         try:
             stack.enter_context(granted(request))  # its cards stay its own as long as the engine lives
-            params = prepared(request, asked_params(request), factory.mktemp("omni-runner"))
+            params = prepared(request, asked_params(request), factory.mktemp("omni-runner")).params
             engine = stack.enter_context(_entered(_made(request, params)))
         except OmniError as error:
             problem = str(error)

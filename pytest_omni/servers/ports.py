@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl  # filelock, which leases use, takes 10 ms to import: a shard with one server pays for that too
 import os
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from omni_hardware.errors import InfrastructureError
 from pytest_omni.servers.params import HOST
 
 _TRIES = 128
+_LOOK_EVERY_S = 0.05
 
 
 @contextmanager
@@ -32,37 +33,49 @@ def reserved_port(folder: Path, wanted: int | None = None, *, wait_s: float = 0.
 @contextmanager
 def _any(folder: Path) -> Iterator[int]:
     for _ in range(_TRIES):
-        with _bound(None) as port:
-            lock = FileLock(folder / f"{port}.lock")
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-        try:
+        with ExitStack() as stack:
+            with _bound(None) as port:
+                if not stack.enter_context(_held(folder, port)):
+                    continue
             yield port
-        finally:
-            lock.release()
-        return
+            return
     raise InfrastructureError(f"no free port on {HOST} in {_TRIES} tries; locks lie in {folder}")
 
 
 @contextmanager
 def _locked(folder: Path, wanted: int, wait_s: float) -> Iterator[int]:
-    lock = FileLock(folder / f"{wanted}.lock")
-    try:
-        lock.acquire(timeout=wait_s)
-    except Timeout:
-        waited = f", still after {wait_s:g} s" if wait_s else ""
-        raise InfrastructureError(
-            f"port {wanted} is reserved by another server of these tests{waited}; "
-            "leave port=None to get a free one"
-        ) from None
-    try:
+    with _held(folder, wanted, wait_s) as is_ours:
+        if not is_ours:
+            waited = f", still after {wait_s:g} s" if wait_s else ""
+            raise InfrastructureError(
+                f"port {wanted} is reserved by another server of these tests{waited}; "
+                "leave port=None to get a free one"
+            )
         with _bound(wanted):
             pass
         yield wanted
+
+
+@contextmanager
+def _held(folder: Path, port: int, wait_s: float = 0.0) -> Iterator[bool]:
+    """Hold the lock on *port* and yield True; False where somebody else still has it after *wait_s* seconds."""
+    handle = os.open(folder / f"{port}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + wait_s
+    try:
+        while not (is_ours := _taken(handle)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY_S)
+        yield is_ours
     finally:
-        lock.release()
+        fcntl.flock(handle, fcntl.LOCK_UN)  # not close() alone: a fork of this process may hold a copy
+        os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def lock_folder(basetemp: Path, *, is_worker: bool) -> Path:

@@ -18,8 +18,8 @@ _QUIET_S = 10.0
 class ServerProgress:
     """Shows how far a start has come, once a second, and wipes the line when the server is ready."""
 
-    def __init__(self, config: pytest.Config, model: str) -> None:
-        self._model = shown_text(model, os.environ)
+    def __init__(self, config: pytest.Config, model: str, weights: str) -> None:
+        self._model, self._weights = shown_text(model, os.environ), weights
         self._capture: Any = config.pluginmanager.getplugin("capturemanager")
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")  # workers have none
         self._reporter = reporter if reporter is not None and reporter.isatty else None
@@ -35,7 +35,7 @@ class ServerProgress:
         elif not sight.ready and sight.seconds >= self._next_s:
             self._next_s = sight.seconds + _EVERY_S
             silent = f", log silent for {sight.quiet:.0f} s" if sight.quiet >= _QUIET_S else ""
-            line = f"omni_server {self._model}: {sight.seconds:.0f} s, {sight.words}{silent}"
+            line = f"omni_server {self._model} ({self._weights} weights): {sight.seconds:.0f} s, {sight.words}{silent}"
             self._write(self._reporter, line)
 
     def _write(self, reporter: Any, line: str) -> None:

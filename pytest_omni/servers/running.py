@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_omni.servers import health
 from pytest_omni.servers.child import Child, Order, launch, new_tag
 from pytest_omni.servers.lifelines import ParentWatch, TerminationHandler
 from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_text
@@ -26,22 +26,27 @@ from pytest_omni.servers.starting import (
     exit_words,
     with_log,
 )
-from pytest_omni.servers.stopping import Stopped, Stopping, stop_children
 
 if TYPE_CHECKING:
     import psutil
+
+    from pytest_omni.servers.stopping import Stopped, Stopping
 
 Command = Callable[[int], Sequence[Sequence[str]]]
 
 _PORT_TRIES = 3
 _ORPHAN_GRACE_S = 3.0
 _LOOK_EVERY_S = 0.02
+_IN_USE = "address already in use"  # EADDRINUSE, lower-case
+# imported while the first server loads; when it is up, its test would wait for them
+_NEEDED_LATER = ("http.client", "omni_hardware.processes", "pytest_omni.servers.stopping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One server to start. command: from a port to the command line of each process. base: the environment below
-    params.env. folder: for the logs. ports: for the locks on ports.
+    params.env. folder: for the logs. ports: for the locks on ports. weights: what it is told to load, in the words of
+    report.json, and because: why.
     """
 
     params: OmniServerParams
@@ -49,13 +54,16 @@ class Plan:
     base: Mapping[str, str]
     folder: Path
     ports: Path
+    weights: str
+    because: str
 
 
 class Running:
     """One server, all its processes together; also what a `Watch` asks."""
 
-    def __init__(self, params: OmniServerParams, port: int, env: Mapping[str, str]) -> None:
-        self.params, self.port, self.env = params, port, env
+    def __init__(self, plan: Plan, port: int) -> None:
+        self.plan, self.params, self.port = plan, plan.params, port
+        self.env: Mapping[str, str] = environment(plan.base, plan.params)
         self.children: list[Child] = []
         self.ready: Sight | None = None
         self.stopped: Stopped | None = None
@@ -72,7 +80,13 @@ class Running:
 
     def answers(self) -> bool:
         """Return whether anybody listens on the port."""
+        from pytest_omni.servers import health
+
         return health.answers(self.port)
+
+    def was_refused(self) -> bool:
+        """Return whether the end of a log says that an address is in use, as Python, Go and C++ servers put it."""
+        return any(_IN_USE in child.tail().lower() for child in self.children)
 
     def listeners(self) -> set[tuple[str, int]]:
         """Return where the server's processes listen."""
@@ -82,6 +96,8 @@ class Running:
 
     def health(self, timeout: float) -> tuple[int | None, str]:
         """Return what the health path answers."""
+        from pytest_omni.servers import health
+
         return health.health(self.port, self.params.health_path, timeout=timeout)
 
     def log_bytes(self) -> int:
@@ -99,7 +115,12 @@ class Running:
     def explained(self, error: ServerError) -> ServerError:
         """Return *error* with the commands and the ends of the logs."""
         logs = [(child.order.command, child.order.log_path, child.tail()) for child in self.children]
-        return with_log(error, logs, env=self.env)
+        return with_log(error, logs, env=self.env, weights=self.weights)
+
+    @property
+    def weights(self) -> str:
+        """What it was told to load and why, for people."""
+        return f"{self.plan.weights} ({self.plan.because})"
 
     def obituary(self, code: int, which: int | None) -> str:
         """Return how it ended, the first time with commands and logs."""
@@ -116,6 +137,8 @@ class Running:
         with self._ending:
             if self.stopped is not None:
                 return None
+            from pytest_omni.servers.stopping import stop_children
+
             grace = self.params.stop_timeout if grace_s is None else grace_s
             stopping = stop_children(self, grace_s=grace)
             self.stopped = stopping.how
@@ -208,7 +231,7 @@ class Servers:
 
     @contextmanager
     def _started(self, plan: Plan, port: int) -> Iterator[Running]:
-        running = Running(plan.params, port, environment(plan.base, plan.params))
+        running = Running(plan, port)
         __tracebackhide__ = True
         commands = plan.command(port)
         with self._watched(running):
@@ -218,6 +241,8 @@ class Servers:
                     part = f"-{at + 1}" if len(commands) > 1 else ""
                     order = Order(command, running.env, plan.folder / f"server-{port}{part}.log")
                     running.children.append(launch(order, new_tag()))
+                for name in _NEEDED_LATER:
+                    import_module(name)
                 yield running
             finally:
                 self._stop(running)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,9 @@ from omni_hardware.errors import InputError, OmniError
 from pytest_omni.servers.params import OmniServer, OmniServerParams, environment, shown_command
 from pytest_omni.session import is_worker, servers_of, started_servers
 from pytest_omni.usage import HOOK
+
+if TYPE_CHECKING:
+    from pytest_omni.weights import Patched
 
 _THROUGH = "a client needs {0} in the same test: write both as arguments of the test, or {0} in usefixtures. "
 SERVER_FIXTURES = ("omni_server_function", "omni_server")
@@ -64,8 +68,8 @@ def current_item(request: pytest.FixtureRequest) -> pytest.Item:
     return item
 
 
-def prepared(request: pytest.FixtureRequest, params: OmniServerParams, folder: Path) -> OmniServerParams:
-    """Return *params* with the weights of this run level; files that takes are written to *folder*."""
+def prepared(request: pytest.FixtureRequest, params: OmniServerParams, folder: Path) -> Patched:
+    """Return *params* with the weights of this run level, and why these; files that takes are written to *folder*."""
     from pytest_omni import weights
     from pytest_omni.arming import arming_of
     from pytest_omni.reporting.ledger import ledger_of
@@ -82,7 +86,7 @@ def prepared(request: pytest.FixtureRequest, params: OmniServerParams, folder: P
     patched = weights.patched(params, level_of(config).name, marks, tiny, levels=levels)
     ledger = ledger_of(config)
     ledger.weights = weights.deepest({patched.weights.value, *filter(None, [ledger.weights])})
-    return patched.written(folder)
+    return replace(patched, params=patched.written(folder))
 
 
 @contextmanager
@@ -94,7 +98,8 @@ def _served(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> 
 
     __tracebackhide__ = True  # what a hook raises is shown; our locals hold the whole environment
     config, folder = request.config, factory.mktemp("omni-server")
-    params = prepared(request, asked_params(request), folder)
+    patched = prepared(request, asked_params(request), folder)
+    params = patched.params
     servers = servers_of(config)
     with granted(request) as grant, _memory_around(request, grant.devices, params) as pids:
         base = grant.environ(os.environ)
@@ -104,8 +109,10 @@ def _served(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> 
             base=base,
             folder=folder,
             ports=lock_folder(factory.getbasetemp(), is_worker=is_worker(config)),
+            weights=patched.weights.value,
+            because=patched.because,
         )
-        with servers.served(plan, ServerProgress(config, params.model)) as (server, running):
+        with servers.served(plan, ServerProgress(config, params.model, plan.weights)) as (server, running):
             pids.append(running)
             yield server
 

@@ -20,7 +20,7 @@ from pytest_omni.servers.params import HOST, OmniServerParams, shown_command, sh
 Progress = Callable[["Sight"], None]
 
 _HEALTH_TIMEOUT_S = 5.0
-_LOOK_EVERY_S = (0.05, 0.25)  # at first, and after some seconds
+_LOOK_EVERY_S = (0.01, 0.25)  # at first, and after some seconds; a look takes 0.3 ms
 
 
 class ServerError(InfrastructureError):
@@ -48,7 +48,7 @@ class Sight:
     """What one look at a starting server shows; times in seconds.
 
     ended: which process of the server ended, from 0, when there are several. health: the last HTTP status; None
-    before any answer. foreign: somebody else listens on our port. elsewhere: where our own process listens, if that
+    before any answer. foreign: somebody else has our port. elsewhere: where our own process listens, if that
     is not where it was told to: on *port*. quiet: how long no process of the server has written to its log.
     """
 
@@ -81,7 +81,7 @@ class Sight:
         if self.listening:
             return f"listening, {self.detail or 'no answer to the health check yet'}"
         if self.foreign:
-            return "another process listens on the port"
+            return "another process has the port"
         if self.elsewhere:
             return f"listening on {', '.join(self.elsewhere)}, not on {HOST}:{self.port} as it was told"
         return "not listening yet"
@@ -95,6 +95,9 @@ class Probe(Protocol):
 
     def answers(self) -> bool:
         """Return whether anybody accepts connections on the server's port."""
+
+    def was_refused(self) -> bool:
+        """Return whether a server that has ended says that it found its port taken."""
 
     def listeners(self) -> set[tuple[str, int]]:
         """Return address and port wherever a process of the server listens."""
@@ -151,12 +154,14 @@ class Watch:
             )
         if ended is not None or not (answers and self._listening):
             code, which = ended or (None, None)
+            # an outgoing connection, or a server that has gone again, takes a port too: then only the log tells
+            refused = ended is not None and not self._listening and self._probe.was_refused()
             return Sight(
                 seconds=seconds,
                 exit_code=code,
                 ended=which,
                 listening=self._listening,
-                foreign=answers and not self._listening,
+                foreign=refused or (answers and not self._listening),
                 elsewhere=elsewhere,
                 quiet=quiet,
                 port=self._port,
@@ -206,10 +211,14 @@ def exit_words(code: int) -> str:
 
 
 def with_log(
-    error: ServerError, logs: Sequence[tuple[Sequence[str], Path, str]], *, env: Mapping[str, str]
+    error: ServerError,
+    logs: Sequence[tuple[Sequence[str], Path, str]],
+    *,
+    env: Mapping[str, str],
+    weights: str,
 ) -> ServerError:
-    """Return the same kind of error with each process's command, log and the log's end in its message."""
-    parts = [shown_text(str(error), env)]
+    """Return the same kind of error with the weights, each process's command, log and the log's end in its message."""
+    parts = [shown_text(str(error), env), shown_text(f"weights: {weights}", env)]
     for command, log_path, tail in logs:
         parts.append(
             f"command: {shown_command(command, env)}\nlog: {log_path}, its end:\n{tail or '(empty)'}"

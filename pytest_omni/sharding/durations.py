@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +69,15 @@ def load(path: Path) -> Durations:
         raise InputError(f"{path}: not UTF-8, so no durations.json") from error
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot be read: {error.strerror}") from error
+    twice: list[str] = []
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=partial(_object, twice))
     except (json.JSONDecodeError, RecursionError) as error:
         where = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InputError(f"{path}{where}: not JSON: {getattr(error, 'msg', error)}") from error
+    if twice:
+        told = "stands twice in one object, and only one of the two can count: keep one"
+        raise InputError("\n".join(f"{path}: the key {key!r} {told}" for key in dict.fromkeys(twice)))
     return parse(document, source=str(path))
 
 
@@ -157,6 +163,15 @@ def _alone_in(folder: Path) -> Iterator[None]:
 def part_path(path: Path, shard: int, shards: int) -> Path:
     """Return where one shard writes what it measured: beside *path*, which must not change while others still plan."""
     return path if shards == 1 else path.with_name(f"{path.stem}.{shard}-of-{shards}{path.suffix}")
+
+
+def _object(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of *pairs*, for ``json.loads``; keys that stand in it more than once are added to *twice*."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = Counter(key for key, _ in pairs)
+        twice += [key for key, count in seen.items() if count > 1]
+    return found
 
 
 def _rows(table: str, found: object, problems: list[str]) -> Iterator[tuple[str, float]]:

@@ -81,6 +81,26 @@ def test_an_omni_fixture_in_an_unarmed_session_is_one_usage_error(pytester, inne
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
 
 
+def test_a_monorepo_is_told_to_create_the_file_that_its_root_lacks(pytester, inner):
+    """The rootdir is the folder above two packages, whose own pyproject.toml nobody reads."""
+    for package in ("one", "two"):
+        folder = pytester.mkdir(package)
+        (folder / "pyproject.toml").write_text("[tool.omni]\n")
+        (folder / f"test_{package}.py").write_text("def test_a(omni_server): pass\n")
+    (pytester.path / "pytest.ini").write_text("[pytest]\n")
+    result = inner("one", "two")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    assert error.endswith(
+        f"; add the line [tool.omni] to {pytester.path / 'pyproject.toml'} (which does not exist yet: create it)"
+    )
+    pytester.makepyprojecttoml("[tool.omni]\n")
+    result = inner("one", "two")
+    assert "omni_server has no command to run" in result.stderr.str(), (
+        "the file that was named is the one that counts"
+    )
+
+
 @pytest.mark.parametrize("strict", [(), ("--strict-markers",)], ids=["lax", "strict"])
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 @pytest.mark.parametrize("word", ["H100", "cuda", "cards_2", "core_model"])
@@ -92,7 +112,8 @@ def test_an_omni_mark_in_an_unarmed_session_is_one_usage_error(pytester, inner, 
     where = "test_first.py" if strict else "test_first.py::test_a"
     assert error == (
         f"ERROR: {where}: marker {word!r} belongs to pytest-omni, which is not armed in this project; add the line "
-        f"[tool.omni] to {pytester.path / 'pyproject.toml'} (or register the marker, if it is your own)"
+        f"[tool.omni] to {pytester.path / 'pyproject.toml'} (which does not exist yet: create it), or register the "
+        "marker, if it is your own"
     )
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
 
@@ -323,22 +344,22 @@ def test_a_broken_table_is_one_usage_error(pytester, inner, workers):
     pytester.makepyfile("def test_a(): pass")
     result = inner(*workers, plugins=XDIST)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    path = pytester.path / "pyproject.toml"
     assert [line for line in result.errlines if line] == [
-        f"ERROR: {path}: [tool.omni] topic: unknown key (did you mean 'topics'?)",
-        f"{path}: [tool.omni] skus.cuda: 'MI300' is already in skus.rocm",
+        "ERROR: pyproject.toml:2: [tool.omni] topic: unknown key (did you mean 'topics'?)",
+        "pyproject.toml:3: [tool.omni] skus.cuda: 'MI300' is already in skus.rocm",
     ]
 
 
-@pytest.mark.parametrize("text", ["[tool]\nomni = true\n", "[tool]\nomni = ['x']\n", "[[tool.omni]]\n"])
-def test_ours_but_no_table_is_one_usage_error(pytester, inner, text):
+@pytest.mark.parametrize(
+    ("text", "at"), [("[tool]\nomni = true\n", 2), ("[tool]\nomni = ['x']\n", 2), ("[[tool.omni]]\n", 1)]
+)
+def test_ours_but_no_table_is_one_usage_error(pytester, inner, text, at):
     pytester.makepyprojecttoml(text)
     pytester.makepyfile("def test_a(): pass")
     result = inner()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line]
-    path = pytester.path / "pyproject.toml"
-    assert line.startswith(f"ERROR: {path}: [tool] omni: must be a table, not a ")
+    assert line.startswith(f"ERROR: pyproject.toml:{at}: [tool] omni: must be a table, not a ")
     assert line.endswith("; write [tool.omni]")
 
 

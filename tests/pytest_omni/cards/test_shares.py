@@ -114,3 +114,73 @@ def test_servers_side_by_side_divide_the_cards_whichever_test_comes_first(cards,
         test_b=f'{alone}    assert sees(omni_server) == "0,1"\n',
     )
     inner(*option).assert_outcomes(passed=4)
+
+
+def test_an_engine_in_this_process_shares_no_card_with_a_server():
+    engine, server = Tenant("omni_runner", "a.py::t", (0, 1)), Tenant("omni_server", "a.py::t", (1,))
+    assert share(grant(0, 1), "omni_runner_function", [engine], what="u", planned=1).positions == (0, 1)
+    assert share(grant(0), "omni_runner", [server], what="u", planned=1).positions == (0,)
+    because = "an engine in this process sees every card of its test, so that it shares none with a server"
+    for fixture, tenant, lives in (
+        ("omni_runner", server, "omni_server of a.py::t lives on H100 GPU-1"),
+        ("omni_server", engine, "omni_runner of a.py::t lives on H100 GPU-0, H100 GPU-1"),
+    ):
+        with pytest.raises(InputError) as error:
+            share(grant(0, 1), fixture, [tenant], what="a.py::u", planned=1)
+        assert str(error.value) == (
+            f"a.py::u asks for {fixture}, and {lives}: {because}. Put the test into another module"
+        )
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("talk")
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_an_engine_beside_a_server_on_its_cards_is_refused_before_either_starts(cards, armed, inner, workers):
+    option = cards(2)
+    with (armed.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\nimport pathlib\n"
+            "def pytest_omni_engine(config, params):\n"
+            "    pathlib.Path('engines').open('a').write('made ')\n"
+            "    return object()\n"
+        )
+    armed.makepyfile(
+        HEAD
+        + """
+one, two = hardware_test(res={"cuda": "H100"}), hardware_test(res={"cuda": "H100"}, num_cards=2)
+engine = lambda fixture: pytest.mark.parametrize(fixture, [OmniServerParams("m")], indirect=True, ids=["m"])
+
+@two
+@engine("omni_runner_function")
+@served("--pids", "servers", fixture="omni_server_function")
+def test_both(omni_runner_function, omni_server_function): pass
+
+@engine("omni_runner_function")
+@served("--pids", "servers", fixture="omni_server_function")
+def test_both_without_cards(omni_runner_function, omni_server_function): pass
+
+@one
+@served("--pids", "servers")
+def test_server(omni_server): pass
+
+@one
+@engine("omni_runner_function")
+def test_engine(omni_runner_function): pass
+"""
+    )
+    result = inner(workers, *option, plugins=XDIST)
+    result.assert_outcomes(passed=2, errors=2)
+    name, said = (
+        "test_an_engine_beside_a_server_on_its_cards_is_refused_before_either_starts.py",
+        result.stdout.str(),
+    )
+    assert (
+        f"{name}::test_both[stub-m] asks for omni_runner_function and omni_server_function at once and needs "
+        "cuda H100×2: an engine in this process sees every card of the test, so that none is left for a server. "
+    ) in said
+    assert (
+        f"{name}::test_engine[m] asks for omni_runner_function, and omni_server of {name}::test_server[stub] lives on "
+        "H100 GPU-00000000: an engine in this process"
+    ) in said
+    assert (armed.path / "engines").read_text() == "made "
+    assert len((armed.path / "servers").read_text().split()) == 2

@@ -107,9 +107,17 @@ def test_a_project_that_is_not_armed_is_told_so(pytester, inner, monkeypatch):
             "*→ add the line [[]tool.omni[]] to*",
         ]
     )
+    flagged = inner(
+        "--omni-doctor", "--omni-strict", plugins=("pytest_omni.plugin", "pytest_shard.pytest_shard")
+    )
+    flagged.stdout.fnmatch_lines(
+        ["*· other runs here are not armed: nothing says [[]tool.omni[]]; add the line [[]tool.omni[]] to*"]
+    )
+    # an ini key of ours stands for every run
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\nomni_platform = 'cpu'\n")
-    result = inner("--omni-doctor", plugins=("pytest_omni.plugin", "pytest_shard.pytest_shard"))
-    result.stdout.fnmatch_lines(["*· other runs here are not armed*"])
+    by_ini = inner("--omni-doctor", plugins=("pytest_omni.plugin", "pytest_shard.pytest_shard"))
+    by_ini.stdout.fnmatch_lines(["*armed by omni_platform in pyproject.toml*"])
+    by_ini.stdout.no_fnmatch_line("*not armed*")
 
 
 def test_a_mistyped_marker_is_found_and_any_terminal_can_show_it(armed, inner, monkeypatch):

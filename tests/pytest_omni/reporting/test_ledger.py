@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_omni.reporting.bookkeeping import Bookkeeper
-from pytest_omni.reporting.ledger import Kind, Ledger, Result, State, ledger_of, merge, packed
+from pytest_omni.reporting.ledger import Kind, Ledger, Result, ServerRecord, State, ledger_of, merge, packed
 from pytest_omni.selection import deselection
 
 IDS = st.lists(st.text("abc/:@[]é", min_size=1, max_size=6), max_size=6)
@@ -81,7 +81,11 @@ def test_a_book_arrives_as_it_was_sent(collected, deselected, skipped):
     ledger.withhold_all(deselected, "deselected", "another SKU", "hardware", owed=True)
     ledger.withhold_all(skipped, "skipped", "too few cards", "hardware", owed=True)
     ledger.weights = "tiny"
-    ledger.add_server("z", ready_s=1.5, alive_s=9.0, stopped="term", coverage="off")
+    ledger.servers.append(
+        ServerRecord(
+            "z", 1.5, alive_s=9.0, stopped="term", coverage="off", weights="tiny", because="core_model"
+        )
+    )
     sent = json.loads(json.dumps(packed(ledger, ids=True)))
     controller = Ledger()
     merge(controller, sent)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omni_hardware.errors import InfrastructureError
-from pytest_omni.reporting.ledger import Kind, Ledger, Result, ShardFacts, State
+from pytest_omni.reporting.ledger import Kind, Ledger, Result, ServerRecord, ShardFacts, State
 from pytest_omni.reporting.report import Header, document, refusal, remove_old, write
 
 PLUGIN = ("pytest_omni.plugin",)
@@ -38,7 +38,11 @@ def test_the_report_is_what_the_format_says():
     ledger.withhold("a.py::other", "other_shard", "runs in shard 1 of 2", "shard")
     ledger.shard = ShardFacts(0, 2, "group", "sha256:1234")
     ledger.weights = "tiny"
-    ledger.add_server("z", ready_s=12.1, alive_s=30.0, stopped="term", coverage="recorded")
+    ledger.servers.append(
+        ServerRecord(
+            "z", 12.1, alive_s=30.0, stopped="term", coverage="recorded", weights="tiny", because="the mark"
+        )
+    )
     rest = {"because": None, "kind": None, "setup_s": 0.0, "call_s": 0.0}
     assert document(ledger, HEADER) == {
         "schema": 1,
@@ -82,7 +86,15 @@ def test_the_report_is_what_the_format_says():
             },
         ],
         "servers": [
-            {"model": "z", "ready_s": 12.1, "alive_s": 30.0, "stopped": "term", "coverage": "recorded"}
+            {
+                "model": "z",
+                "ready_s": 12.1,
+                "alive_s": 30.0,
+                "stopped": "term",
+                "coverage": "recorded",
+                "weights": "tiny",
+                "because": "the mark",
+            }
         ],
     }
 
@@ -236,7 +248,49 @@ def test_a_server_stands_in_the_report(armed, inner, workers):
     report = read(armed)
     (server,) = report["servers"]
     assert 0 < server.pop("ready_s") < server.pop("alive_s")
-    assert server == {"model": "z", "stopped": "term", "coverage": "off"}
+    assert server == {
+        "model": "z",
+        "stopped": "term",
+        "coverage": "off",
+        "weights": "real",
+        "because": "core_model: there is no deploy config to patch: real weights",
+    }
+
+
+def test_each_server_of_the_report_says_what_it_was_told_to_load_and_why(armed, inner):
+    armed.makepyfile(
+        """
+        import pytest
+        from pytest_omni import OmniServerParams
+
+        STAGED = OmniServerParams("staged", deploy_config="stages.json", env={"MY_TOKEN": "stages.json-token"})
+        TINY = OmniServerParams("org/large-token-s3cr3t", env={"MY_TOKEN": "s3cr3t"})
+
+        @pytest.mark.parametrize("omni_server_function", [STAGED], indirect=True)
+        def test_a(omni_server_function): pass
+
+        @pytest.mark.diffusion
+        @pytest.mark.parametrize("omni_server_function", [TINY], indirect=True)
+        def test_b(omni_server_function): pass
+        """
+    )
+    (armed.path / "stages.json").write_text('{"stages": [{"name": "thinker"}, {"name": "talker"}]}')
+    with (armed.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\n_command = pytest_omni_server_command\n"
+            "def pytest_omni_server_command(config, params, port): return _command(config, params, port)[:4]\n"
+            "def pytest_omni_tiny_model(config, model): return 'tiny-folder'\n"
+        )
+    inner("--omni-report", "out/report.json").assert_outcomes(passed=2)
+    report = read(armed)
+    assert [(server["weights"], server["because"]) for server in report["servers"]] == [
+        ("dummy", "core_model: load_format is dummy in 2 stages of stages.json"),
+        (
+            "tiny",
+            "core_model and the mark diffusion: org/large-token-[redacted] is replaced by tiny-folder",
+        ),
+    ]
+    assert report["weights"] == "tiny"
 
 
 def test_the_exit_code_is_the_one_that_the_session_really_ends_with(armed, inner):

@@ -146,6 +146,35 @@ def test_vllm_omni3683_a_grandchild_in_a_session_of_its_own_is_found(start, how)
 
 
 @process
+@pytest.mark.parametrize("child_ends", ["by itself", "by our TERM"])
+def test_what_a_server_left_behind_gets_a_term_before_the_kill(start, tmp_path, child_ends):
+    """A worker in a session of its own, which saves its work on SIGTERM as coverage does; KILL would lose that."""
+    saved = tmp_path / "saved"
+    worker = (
+        "import os, signal, sys, time\n"
+        f"def save(*_): open({str(saved)!r}, 'w').write('all of it'); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print(os.getpid(), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    end = {"by itself": "sys.exit(0)", "by our TERM": "time.sleep(600)"}[child_ends]
+    child = start(
+        "import subprocess, sys, time\n"
+        f"left = subprocess.Popen([sys.executable, '-c', {worker!r}], start_new_session=True, stdout=subprocess.PIPE)\n"
+        "print(left.stdout.readline().decode(), end='', flush=True)\n"
+        f"{end}\n"
+    )
+    assert until(child.log_bytes)
+    if child_ends == "by itself":
+        assert until(lambda: child.exit_code() == 0)
+    left = psutil.Process(int(child.order.log_path.read_text()))
+    assert os.getsid(left.pid) == left.pid
+    child.let_go()
+    assert until(lambda: not is_alive(left))
+    assert saved.read_text() == "all of it"
+
+
+@process
 def test_afd_plugin392_orphans_are_reaped_by_the_launcher(start):
     # PID 1 of a container may never reap them
     child = start(

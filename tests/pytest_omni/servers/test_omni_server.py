@@ -70,6 +70,7 @@ def test_a_server_that_dies_at_start_is_told_at_once(armed, inner, code):
     result.stdout.re_match_lines(
         [
             rf"server exited with code {code} \d\.\d s after its start \(not listening yet\): 'stub' on port \d+.*",
+            r"weights: real \(core_model: there is no deploy config to patch: real weights\)",
             r"command: .*stub_server.py --port \d+ --dies \d",
             r"log: /.*server-\d+\.log, its end:",
         ]
@@ -301,6 +302,21 @@ def test_caikit646_a_stolen_port_is_tried_again(armed, inner):
     inner().assert_outcomes(passed=1)
 
 
+def test_a_port_that_an_outgoing_connection_took_is_tried_again(armed, inner):
+    """Nobody listens there then, as the kernel gives the same ports to both: the server alone knows why it ended."""
+    stub = Path(__file__).parents[1] / "stub_server.py"
+    conftest = STEALING_CONFTEST.format(stub=str(stub))
+    armed.makeconftest(
+        conftest.replace('socket.create_server(("127.0.0.1", port))', "socket.socket()").replace(
+            "    return", '        stolen[0].bind(("127.0.0.1", port))\n    return'
+        )
+    )
+    armed.makepyfile(
+        HEAD + "@served()\ndef test_a(omni_server): assert get(omni_server) == str(omni_server.pid)"
+    )
+    inner().assert_outcomes(passed=1)
+
+
 def test_a_stranger_on_the_port_is_never_taken_for_the_server(armed, inner):
     armed.makeconftest(
         "import socket, sys\nheld = []\n"
@@ -311,7 +327,7 @@ def test_a_stranger_on_the_port_is_never_taken_for_the_server(armed, inner):
     armed.makepyfile(HEAD + "@served(init_timeout=1.0)\ndef test_a(omni_server): pass")
     result = inner()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*Reached: started, then another process listens on the port.*"])
+    result.stdout.fnmatch_lines(["*Reached: started, then another process has the port.*"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
@@ -443,4 +459,4 @@ def test_a_terminal_sees_the_start(armed):
             seen += chunk
     os.close(ours)
     assert outer.wait(timeout=HANG_S) == 1
-    assert re.search(rb"omni_server stub: 1 s, listening, GET /health: 503", seen)
+    assert re.search(rb"omni_server stub \(real weights\): 1 s, listening, GET /health: 503", seen)

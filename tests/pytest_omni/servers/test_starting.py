@@ -59,6 +59,9 @@ class FakeProbe:
     def exit(self):
         return None
 
+    def was_refused(self) -> bool:
+        return False
+
     def answers(self) -> bool:
         return self.age >= self.binds_at
 
@@ -153,7 +156,7 @@ def test_vllm27576_a_silent_server_is_given_up_long_before_the_deadline():
 def test_a_stolen_port_is_told_apart():
     error = failure(Sight(seconds=1, exit_code=1, foreign=True), params=PARAMS, port=1)
     assert isinstance(error, PortStolenError)
-    assert "another process listens on the port" in str(error)
+    assert "another process has the port" in str(error)
     assert not isinstance(failure(Sight(seconds=1, exit_code=1), params=PARAMS, port=1), PortStolenError)
 
 
@@ -178,10 +181,10 @@ def test_with_log_keeps_the_kind_and_hides_secrets_of_the_command():
     env = {"X_TOKEN": "hidden-in-env"}
     stolen = PortStolenError("why hidden-in-env")
     logs = [(["serve", "--api-key", "s3cret"], Path("a.log"), "last words"), (["stage"], Path("b.log"), "")]
-    error = with_log(stolen, logs, env=env)
+    error = with_log(stolen, logs, env=env, weights="tiny (core_model, hidden-in-env)")
     assert isinstance(error, PortStolenError)
     assert str(error) == (
-        "why [redacted]\ncommand: serve --api-key [redacted]\nlog: a.log, its end:\nlast words\n"
+        "why [redacted]\nweights: tiny (core_model, [redacted])\ncommand: serve --api-key [redacted]\nlog: a.log, its end:\nlast words\n"
         "command: stage\nlog: b.log, its end:\n(empty)"
     )
 

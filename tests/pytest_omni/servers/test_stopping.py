@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_omni.servers.child import Order, launch, new_tag
 from pytest_omni.servers.child_coverage import Recorded, Verdict
 from pytest_omni.servers.params import OmniServerParams
-from pytest_omni.servers.running import Running, Servers
+from pytest_omni.servers.running import Plan, Running, Servers
 from pytest_omni.servers.starting import ServerError
 from pytest_omni.servers.stopping import Stopped, Stopping, notes, stop_children
 
@@ -19,6 +21,15 @@ HANG_S = 30.0
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 LEAVES_DEAF = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF!r}], start_new_session=True).wait()"
 COVERAGE = Verdict(Recorded.OFF, "nobody measures", measuring=False)
+PLAN = Plan(
+    params=OmniServerParams("m"),
+    command=lambda _port: [],
+    base={},
+    folder=Path(),
+    ports=Path(),
+    weights="real",
+    because="",
+)
 
 
 @pytest.mark.process
@@ -31,7 +42,7 @@ COVERAGE = Verdict(Recorded.OFF, "nobody measures", measuring=False)
 )
 def test_what_had_to_be_killed_is_told_apart(monkeypatch, tmp_path, code, outlived, note):
     monkeypatch.setattr("omni_hardware.processes._AFTER_ROOT_S", 0.2)
-    server = Running(OmniServerParams("m"), 1, {})
+    server = Running(PLAN, 1)
     order = Order([sys.executable, "-c", code], dict(os.environ), tmp_path / "log")
     server.children.append(launch(order, new_tag()))
     deadline = time.monotonic() + HANG_S
@@ -60,7 +71,7 @@ def test_a_survivor_does_not_keep_the_other_servers_alive():
     heard: list[str] = []
     servers = Servers(lambda running, _: heard.append(running.params.model), is_worker=False)
     for model, survivors in (("a", "pid 7"), ("b", ""), ("c", "pid 9")):
-        running = Stubborn(OmniServerParams(model), 1, {})
+        running = Stubborn(replace(PLAN, params=OmniServerParams(model)), 1)
         running.survivors = survivors
         servers._live.append(running)
     with pytest.raises(ServerError, match=r"^pid 7\npid 9$"):

@@ -70,6 +70,25 @@ def test_every_problem_is_told_at_once() -> None:
     ]
 
 
+def test_keys_that_a_merge_left_twice_are_named_and_none_of_them_wins(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(
+        '{"schema": 1, "tests": {"a.py::t": {"call_s": 1}, "b.py::t": {"call_s": 2}, "a.py::t": {"call_s": 9}},\n'
+        ' "fixtures": {"f@a.py": {"setup_s": 1, "setup_s": 2}}, "fixtures": {}}'
+    )
+
+    with pytest.raises(InputError) as caught:
+        load(path)
+
+    told = "stands twice in one object, and only one of the two can count: keep one"
+    assert str(caught.value).splitlines() == [
+        f"{path}: the key {key!r} {told}" for key in ("a.py::t", "setup_s", "fixtures")
+    ]
+    with pytest.raises(InputError, match="stands twice"):
+        update(path, Durations(tests={"a.py::t": 3.0}))
+    assert path.read_text().count("a.py::t") == 2, "a file that cannot be read is left as it is"
+
+
 def test_sessions_that_end_together_lose_nothing_and_leave_no_file(tmp_path: Path) -> None:
     path, everybody = tmp_path / "d.json", threading.Barrier(4)
 

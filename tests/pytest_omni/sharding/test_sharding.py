@@ -351,3 +351,25 @@ def test_a_reordered_collection_gives_the_same_shard(plain: pytest.Pytester, inn
         file.write("\n\ndef pytest_collection_modifyitems(items): items.reverse()\n")
 
     assert ran(inner(*shard(1, 2), "-v", plugins=OURS)) == here[::-1]
+
+
+RANDOM_IDS = """
+import random
+import pytest
+
+@pytest.mark.parametrize("n", random.sample(range(10**9), 4))
+def test_drawn(n): pass
+"""
+
+
+@pytest.mark.parametrize(("module", "plans"), [(SERVERS, 1), (RANDOM_IDS, 2)], ids=["shuffled", "drawn"])
+def test_a_seed_matters_to_shards_only_where_it_makes_the_tests(
+    armed: pytest.Pytester, inner, module: str, plans: int
+) -> None:
+    armed.makepyfile(test_a=module, test_b=module)
+    digests = set()
+    for seed in ("1", "2"):
+        seeded = ("--randomly-seed", seed, "--shard-plan", "--num-shards", "3")
+        result = inner(*seeded, plugins=("pytest_randomly", *OURS))
+        digests.add(re.search(r"; plan ([0-9a-f]{12})$", result.stdout.str(), re.MULTILINE)[1])
+    assert len(digests) == plans
