@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from omni_hardware.errors import InputError, did_you_mean, strip_controls
+from omni_hardware.own_markers import line_of
 from omni_hardware.vocabulary import ANY_SKU, DEFAULT, Platform, Vocabulary
 
 _KEYS = ("skus", "levels", "topics", "marks")
@@ -31,6 +32,11 @@ _TAKEN = {
     "hardware": "the marker that hardware_test writes",
     ANY_SKU: "the SKU of a platform that has none to tell apart",
 }
+_OWN = {
+    "skus": ("a SKU", "[tool.omni.skus] {platform}"),
+    "levels": ("a level", "[tool.omni] levels"),
+    "marks": ("a word", "[tool.omni] topics or marks, or into pytest's `markers`,"),
+}
 _TABLE_HEADER = re.compile(r"^\s*\[{1,2}\s*tool\s*\.\s*omni\s*[.\]]", re.MULTILINE)
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -43,7 +49,7 @@ def load_project(root: Path) -> Vocabulary:
     path = root / "pyproject.toml"
     raw = _raw(path)
     table = None if raw is None else _table_in(_parsed(raw, path), path)
-    return DEFAULT if table is None else extend(table, source=str(path))
+    return DEFAULT if table is None else extend(table, source=_shown(path), text=(raw or b"").decode())
 
 
 def is_armed(root: Path) -> bool:
@@ -65,8 +71,21 @@ def is_armed(root: Path) -> bool:
     return _table_in(document, path) is not None
 
 
-def extend(table: Mapping[str, Any], *, source: str) -> Vocabulary:
-    """Return DEFAULT extended by a ``[tool.omni]`` table; InputError holds one line a problem."""
+def own_words(key: str, platform: str | None = None) -> str:
+    """Return where a project writes a word of its own, to end the message about one that is not known.
+
+    >>> own_words("skus", "cuda")
+    'a SKU of your own goes into [tool.omni.skus] cuda of pyproject.toml'
+    """
+    what, where = _OWN[key]
+    return f"{what} of your own goes into {where.format(platform=platform)} of pyproject.toml"
+
+
+def extend(table: Mapping[str, Any], *, source: str, text: str | None = None) -> Vocabulary:
+    """Return DEFAULT extended by a ``[tool.omni]`` table; InputError holds one line a problem.
+
+    *text* is the TOML that *table* stands in, for the line of each.
+    """
     problems = [_unknown_key(key) for key in table if key not in _KEYS]
     found = {key: list(_names(table[key], key, problems)) for key in _KEYS[1:] if key in table}
     platforms = _with_skus(table.get("skus", {}), problems)
@@ -82,9 +101,26 @@ def extend(table: Mapping[str, Any], *, source: str) -> Vocabulary:
     problems += _clashes(vocabulary)
     if problems:
         raise InputError(
-            "\n".join(strip_controls(f"{source}: [tool.omni] {problem}") for problem in problems)
+            "\n".join(
+                strip_controls(f"{source}{_line(text, problem)}: [tool.omni] {problem}")
+                for problem in problems
+            )
         )
     return vocabulary
+
+
+def _shown(path: Path) -> str:
+    """Return *path* as a person would type it: from the working directory, where it is below that."""
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+
+
+def _line(text: str | None, problem: str) -> str:
+    """Return ":3", the line at which what *problem* is about begins; nothing without the text."""
+    if text is None:
+        return ""
+    key = problem.partition(":")[0]
+    return f":{line_of(text, f'tool.omni.{key}')}"
 
 
 def _raw(path: Path) -> bytes | None:
@@ -94,7 +130,7 @@ def _raw(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
     return raw if b"omni" in raw else None  # most projects: no need to parse
 
 
@@ -102,7 +138,10 @@ def _table_in(document: Mapping[str, Any], path: Path) -> Mapping[str, Any] | No
     tool = document.get("tool", {})
     table = tool.get("omni") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise InputError(f"{path}: [tool] omni: must be a table, not {_kind(table)}; write [tool.omni]")
+        line = line_of(path.read_text("utf-8"), "tool.omni")
+        raise InputError(
+            f"{_shown(path)}:{line}: [tool] omni: must be a table, not {_kind(table)}; write [tool.omni]"
+        )
     return table
 
 
@@ -111,13 +150,13 @@ def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
         return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not UTF-8, which TOML demands") from error
+        raise InputError(f"{_shown(path)}:{line}: not UTF-8, which TOML demands") from error
     except tomllib.TOMLDecodeError as error:
         text = str(error)
         at = _POSITION.search(text)
         end = raw.rstrip(b"\n").count(b"\n") + 1
         where = f"{at[1]}:{at[2]}" if at and at[1] else f"{end}"
-        raise InputError(f"{path}:{where}: not TOML: {_POSITION.sub('', text)}") from error
+        raise InputError(f"{_shown(path)}:{where}: not TOML: {_POSITION.sub('', text)}") from error
 
 
 def _unknown_key(key: str) -> str:

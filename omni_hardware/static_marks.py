@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import argparse
 import ast
-import itertools
 import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from omni_hardware.errors import CheckError, InputError, OmniError, strip_controls
 from omni_hardware.mark_rules import conflicts, hardware_words
 from omni_hardware.project import load_project
-from omni_hardware.requirement_checks import OPEN, Misuse, call_problems
-from omni_hardware.requirements import Requirement, build
-from omni_hardware.static_source import NOTHING, Call, Marks, Source, Word, statements
+from omni_hardware.requirement_checks import Misuse, call_problems
+from omni_hardware.static_source import Call, Marks, Word
+from omni_hardware.static_tests import Declarations, Function, Variant, variants
 from omni_hardware.vocabulary import DEFAULT, Vocabulary
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_MOST_COMBINATIONS = 256  # of the values of several parametrizations of one test
 _HARDWARE = "hardware"
 
 
@@ -83,27 +80,22 @@ class _Checker:
     def __init__(self, tree: ast.Module, vocabulary: Vocabulary) -> None:
         self._tree = tree
         self._vocabulary = vocabulary
-        self._source = Source(tree)
-        self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        self._declared = Declarations(tree, vocabulary)
+        self._source = self._declared.source
 
     def problems(self) -> Iterator[tuple[ast.expr, str]]:
         for node in _outside_functions(self._tree):
             if isinstance(node, ast.Call) and (by := self._source.declaring(node.func)):
                 yield from self._call_problems(node, by)
-        yield from self._body(self._tree.body, (self._pytestmark(self._tree.body),))
+        for one in self._declared.walk():
+            yield from self._decorators(one.node)
+            own = one.levels[-1]
+            if isinstance(one.node, Function) and (
+                one.node.name.startswith("test") or own.words or own.calls
+            ):
+                yield from self._test(one.levels)
 
-    def _body(self, body: Iterable[ast.stmt], levels: tuple[Marks, ...]) -> Iterator[tuple[ast.expr, str]]:
-        for node in statements(body):
-            if isinstance(node, ast.ClassDef):
-                yield from self._decorators(node)
-                yield from self._body(node.body, (*levels, self._class(node, frozenset())))
-            elif isinstance(node, _Function):
-                yield from self._decorators(node)
-                own = self._source.marks(node.decorator_list)
-                if node.name.startswith("test") or own.words or own.calls:
-                    yield from self._test((*levels, own))
-
-    def _decorators(self, node: ast.ClassDef | _Function) -> Iterator[tuple[ast.expr, str]]:
+    def _decorators(self, node: ast.ClassDef | Function) -> Iterator[tuple[ast.expr, str]]:
         for decorator in node.decorator_list:
             called = isinstance(decorator, ast.Call)
             by = self._source.declaring(decorator.func if isinstance(decorator, ast.Call) else decorator)
@@ -112,49 +104,27 @@ class _Checker:
             elif by and not called:
                 yield decorator, f"{by}: {Misuse.BARE}"
 
-    def _class(self, node: ast.ClassDef, seen: frozenset[str]) -> Marks:
-        """Return the marks of a class, those of its base classes in this module first."""
-        bases = [
-            self._classes[base.id]
-            for base in node.bases
-            if isinstance(base, ast.Name) and base.id in self._classes and base.id not in seen
-        ]
-        inherited = sum((self._class(base, seen | {node.name}) for base in bases), NOTHING)
-        elsewhere = Marks(complete=len(bases) == len(node.bases))
-        return inherited + elsewhere + self._source.marks(node.decorator_list) + self._pytestmark(node.body)
-
-    def _pytestmark(self, body: Iterable[ast.stmt]) -> Marks:
-        values = [
-            node.value
-            for node in statements(body)
-            if isinstance(node, ast.Assign)
-            and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets)
-        ]
-        return self._source.marks(values)
-
     def _test(self, levels: tuple[Marks, ...]) -> Iterator[tuple[ast.expr, str]]:
         """Yield what contradicts itself on one test, with each combination of its parameters."""
         for marks in (levels[0], levels[-1]):
             yield from ((call.node, f"{call.by}: {Misuse.TWICE}") for call in marks.calls[1:])
-        parameters = [alternatives for marks in levels for alternatives in marks.parameters]
-        combinations = itertools.product(*(list(dict.fromkeys(values)) for values in parameters))
-        for chosen in itertools.islice(combinations, _MOST_COMBINATIONS):
-            yield from self._item((*levels, *chosen), [call for marks in chosen for call in marks.calls])
+        for variant in variants(levels):
+            yield from self._variant(variant)
 
-    def _item(self, levels: tuple[Marks, ...], of_parameters: list[Call]) -> Iterator[tuple[ast.expr, str]]:
-        words = [word for marks in levels for word in marks.words]
+    def _variant(self, variant: Variant) -> Iterator[tuple[ast.expr, str]]:
+        words, calls = variant.marks.words, variant.calls
         yield from ((w.node, f"pytest.mark.{w.name}: {Misuse.BY_HAND}") for w in words if w.name == _HARDWARE)
-        calls = [call for marks in levels for call in marks.calls]
-        expanded = [call for call in calls[: len(calls) - len(of_parameters)][-1:] if self._expands(call)]
-        yield from self._parameter_problems(of_parameters, expanded)
-        requirements = self._requirements(calls[-1:])
-        complete = all(marks.complete for marks in levels)
-        names = {word.name for word in words}
-        for requirement in requirements:
-            for problem in conflicts(names, requirement, self._vocabulary, complete=complete):
+        own = calls[: len(calls) - len(variant.of_parameters)]
+        expanded = [call for call in own[-1:] if self._expands(call)]
+        yield from self._parameter_problems(variant.of_parameters, expanded)
+        for requirement in self._declared.requirements(calls):
+            complete = variant.marks.complete
+            for problem in conflicts(variant.names, requirement, self._vocabulary, complete=complete):
                 yield self._told_at(words), problem
 
-    def _parameter_problems(self, calls: list[Call], expanded: list[Call]) -> Iterator[tuple[ast.expr, str]]:
+    def _parameter_problems(
+        self, calls: tuple[Call, ...], expanded: list[Call]
+    ) -> Iterator[tuple[ast.expr, str]]:
         yield from ((call.node, f"{call.by}: {Misuse.TWO_PARAMETERS}") for call in calls[1:])
         for call in calls:
             if expanded:
@@ -162,38 +132,21 @@ class _Checker:
             elif self._expands(call):
                 yield call.node, f"{call.by}: {Misuse.NOT_EXPANDED}"
 
-    def _requirements(self, calls: list[Call]) -> list[Requirement | None]:
-        """Return what the closest call requires, a variant each; [None] without one, [] where it cannot be read."""
-        if not calls:
-            return [None]
-        arguments = self._arguments(calls[0])
-        if _has_open(arguments) or call_problems(arguments, self._vocabulary):
-            return []
-        whole = build(vocabulary=self._vocabulary, **arguments)
-        return [whole.only(platform) for platform in whole.platforms] if whole.expand else [whole]
-
     def _call_problems(self, node: ast.Call, by: str) -> Iterator[tuple[ast.expr, str]]:
         if node.args:
             yield node, f"{by}: {Misuse.POSITIONAL}"
             return
         places = {keyword.arg: keyword.value for keyword in node.keywords}
-        for problem in call_problems(self._arguments(Call(by, node)), self._vocabulary):
+        for problem in call_problems(self._declared.arguments(Call(by, node)), self._vocabulary):
             name = re.match(r"\w+", problem)
             yield places.get(name[0], node) if name else node, f"{by}: {problem}"
         for keyword in node.keywords:
             yield from _double_keys(keyword, by)
 
-    def _arguments(self, call: Call) -> dict[str, object]:
-        if not isinstance(call.node, ast.Call) or call.node.args:
-            return {"res": OPEN}
-        found = {word.arg: self._source.value(word.value) for word in call.node.keywords if word.arg}
-        more = any(word.arg is None for word in call.node.keywords)  # **arguments
-        return {"res": OPEN, **found} if more else found
-
     def _expands(self, call: Call) -> bool:
-        return self._arguments(call).get("expand") == "platform"
+        return self._declared.arguments(call).get("expand") == "platform"
 
-    def _told_at(self, words: list[Word]) -> ast.expr:
+    def _told_at(self, words: tuple[Word, ...]) -> ast.expr:
         """Return the innermost hardware mark."""
         known = hardware_words(self._vocabulary)
         return next(word.node for word in reversed(words) if word.name in known)
@@ -205,9 +158,9 @@ def _outside_functions(tree: ast.Module) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, _Function):
+        if isinstance(node, Function):
             waiting += node.decorator_list
-        if isinstance(node, _Function | ast.Lambda):
+        if isinstance(node, Function | ast.Lambda):
             waiting += [*node.args.defaults, *filter(None, node.args.kw_defaults)]
         else:
             waiting += ast.iter_child_nodes(node)
@@ -221,12 +174,6 @@ def _double_keys(keyword: ast.keyword, by: str) -> Iterator[tuple[ast.expr, str]
                 if key.value in seen:
                     yield key, f"{by}: {keyword.arg}: {key.value!r} stands twice; the first is lost"
                 seen.add(key.value)
-
-
-def _has_open(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(_has_open(part) for pair in value.items() for part in pair)
-    return any(map(_has_open, value)) if isinstance(value, list) else value is OPEN
 
 
 def _column(lines: list[str], node: ast.expr) -> int:

@@ -106,7 +106,23 @@ def test_each_mistake_names_file_table_and_key(project, table, message):
     root = project(f"[tool.omni]\n{table}\n")
     with pytest.raises(InputError) as caught:
         load_project(root)
-    assert str(caught.value) == f"{root / 'pyproject.toml'}: {message}"
+    # a word that is missing from the text is told where the table begins
+    assert str(caught.value) == f"{root / 'pyproject.toml'}:2: {message}"
+
+
+def test_a_mistake_is_placed_as_all_others_are(project, monkeypatch):
+    root = project(
+        "[project]\nname = 'x'\n\n[tool.omni]\nmarks = [\n  'a b',\n]\nlevle = 1\n\n[tool.omni.skus]\ncuda = 'X1'\ncude = []\n"
+    )
+    monkeypatch.chdir(root)
+    with pytest.raises(InputError) as caught:
+        load_project(root)
+    assert str(caught.value).splitlines() == [
+        "pyproject.toml:8: [tool.omni] levle: unknown key (did you mean 'levels'?)",
+        "pyproject.toml:5: [tool.omni] marks: 'a b' cannot be a marker: letters, digits and _ . - only",
+        "pyproject.toml:12: [tool.omni] skus.cude: unknown platform (did you mean 'cuda'?)",
+        "pyproject.toml:11: [tool.omni] skus.cuda: must be a list of names, not a string",
+    ]
 
 
 def test_a_sku_new_to_two_platforms_is_refused(project):
@@ -129,7 +145,7 @@ def test_all_mistakes_come_at_once(project):
         ("[tool.omni]\ntopics = nope\n", ":2:10: not TOML: Invalid value"),
         ("[tool.omni]\na = 1\na = 2\n", ":3:6: not TOML: Cannot overwrite a value"),
         (b"[tool.omni]\n# caf\xe9\n", ":2: not UTF-8, which TOML demands"),
-        ("[tool]\nomni = true\n", ": [tool] omni: must be a table, not a boolean; write [tool.omni]"),
+        ("[tool]\nomni = true\n", ":2: [tool] omni: must be a table, not a boolean; write [tool.omni]"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_its_line(project, text, message):
