@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
+
+from omni_ci.command_env import commands_of
+from omni_ci.interpolation import at_run_time
+from omni_ci.shell import Script, parse
 
 
 class Level(StrEnum):
@@ -26,7 +31,7 @@ class Finding:
         return f"{self.where}: {self.code} {self.message}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placed:
     """A rendered step with the place it came from; *path* are its indices, (2,) or (2, 0) inside a group."""
 
@@ -58,13 +63,31 @@ class Placed:
             "trigger",
         }
 
-    @property
+    @cached_property
+    def own(self) -> Mapping[str, Any]:
+        """What is written at this step: without the steps of a group, its commands in one text as Buildkite joins them."""
+        if not isinstance(self.step, Mapping):
+            return {}
+        own = {key: value for key, value in self.step.items() if not (self.is_group and key == "steps")}
+        for name in ("command", "commands"):
+            if isinstance(own.get(name), list):
+                own[name] = "\n".join(map(str, own[name]))
+        return own
+
+    @cached_property
     def commands(self) -> str:
-        """Return the step's commands as one text."""
-        found = [self.step.get(name) or [] for name in ("command", "commands")]
-        return "\n".join(
-            text if isinstance(text, str) else "\n".join(map(str, text)) for text in found
-        ).strip()
+        """The step's commands as one text, as a file writes them, also where they travel in its env."""
+        return "\n".join(commands_of(self.step)) if isinstance(self.step, Mapping) else ""
+
+    @cached_property
+    def script(self) -> str:
+        """The commands as the job's shell gets them, but for the variables that upload replaces."""
+        return at_run_time(self.commands)
+
+    @property
+    def shell(self) -> Script:
+        """The commands, read."""
+        return parse(self.script)
 
     def finding(self, code: str, message: str, *, level: Level = Level.ERROR) -> Finding:
         return Finding(code=code, where=self.where, message=f"step {self.title}: {message}", level=level)
@@ -77,6 +100,30 @@ def placed(document: Mapping[str, Any], origins: Mapping[tuple[int, ...], str]) 
         children = step.get("steps") if isinstance(step, dict) else None
         for inner, child in enumerate(children or []):
             yield _at(child, (index, inner), origins)
+
+
+def document_place(origins: Mapping[tuple[int, ...], str]) -> str:
+    """Return the place of what stands for the whole document: origins' own, else the file of its steps."""
+    if () in origins:
+        return origins[()]
+    first = next(iter(origins.values()), "pipeline")
+    file, _, line = first.rpartition(":")
+    return file if line.isdecimal() else first
+
+
+def strings_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in *value*, keys included, each with the place it stands at, like "env.HF_HOME"."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            inner = f"{path}.{key}".removeprefix(".")
+            if isinstance(key, str):
+                yield inner, key
+            yield from strings_of(item, inner)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings_of(item, path)
 
 
 def _at(step: Any, path: tuple[int, ...], origins: Mapping[tuple[int, ...], str]) -> Placed:

@@ -30,16 +30,14 @@ _DEFINITIONS = {
 _KUBERNETES = ("1.34", "1.33", "1.32", "1.31", "1.30")
 
 
-def check_schema(document: Mapping[str, Any], steps: list[Placed]) -> Iterator[Finding]:
-    """Yield what Buildkite's schema refuses, as "step 'label': path: reason"."""
+def check_schema(document: Mapping[str, Any], steps: list[Placed], *, where: str) -> Iterator[Finding]:
+    """Yield what Buildkite's schema refuses, as "step 'label': path: reason"; *where* is the place of the document."""
     top = {key: value for key, value in document.items() if key != "steps"}
-    for key in top.keys() - _schema()["properties"].keys():
+    for key in sorted(top.keys() - _schema()["properties"].keys()):
         known = sorted(_schema()["properties"])
-        yield Finding(
-            code="SCHEMA", where="pipeline", message=f"unknown key {key!r}{did_you_mean(key, known)}"
-        )
+        yield Finding(code="SCHEMA", where=where, message=f"unknown key {key!r}{did_you_mean(key, known)}")
     for error in _validator(None).iter_errors({**top, "steps": []}):
-        yield Finding(code="SCHEMA", where="pipeline", message=_said(error))
+        yield Finding(code="SCHEMA", where=where, message=_said(error))
     for placed in steps:
         if isinstance(placed.step, str):
             if placed.step not in BARE_WORDS:

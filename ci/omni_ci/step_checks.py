@@ -1,25 +1,31 @@
-"""What Buildkite's schema lets pass and its server, or a person waiting for a job, does not: S1 to S8, S10, S12."""
+"""What Buildkite's schema lets pass and its server, or a person waiting for a job, does not: S1 to S8, S10, S12.
+
+Other modules hold the rest: S9 interpolation_checks, S11 pod_checks, S13 shell_checks, S14 card_counts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from omni_ci.conditions import ConditionError, check_condition
 from omni_ci.findings import Finding, Level, Placed
-from omni_ci.invocations import invocations
+from omni_ci.model import UPLOADER_ONLY
+from omni_ci.shell import pytest_runs
 from omni_hardware.errors import did_you_mean
 
-UPLOADER_KEYS = ("source_file_dependencies", "mirror_hardwares", "agent_pool", "grade", "working_dir")
+# Ours, and those of the older AMD shape.
+UPLOADER_KEYS = (*UPLOADER_ONLY, "agent_pool", "grade", "working_dir")
 STEPS_PER_UPLOAD = 500
+_SUGGESTED_AT_MOST = 20
+_LISTED_AT_MOST = 3
 _KINDS = ("command", "commands", "plugins", "trigger", "wait", "waiter", "block", "input", "group")
 _KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHARDS = re.compile(r"BUILDKITE_PARALLEL_JOB(?:_COUNT)?\b|--shard[= ]auto\b")
-# Upload replaces a single-dollar variable, and at upload nobody is a parallel job yet.
-_SHARD_AT_UPLOAD = re.compile(r"(?<![$\\])\$\{?BUILDKITE_PARALLEL_JOB")
 _SHARD_WITH_DEFAULT = re.compile(r"\$\{BUILDKITE_PARALLEL_JOB(?:_COUNT)?:?-")
 
 
@@ -44,7 +50,7 @@ def _has_a_kind(document: Document) -> Iterator[Finding]:
             yield placed.finding(
                 "S1", "says nothing to do; give it `commands:`, `trigger:`, `wait:`, `block:` or `input:`"
             )
-        elif placed.runs_commands and not placed.commands and not step.get("plugins"):
+        elif placed.runs_commands and not placed.commands.strip() and not step.get("plugins"):
             yield placed.finding("S1", "its commands are empty")
 
 
@@ -61,15 +67,48 @@ def _keys_are_unique(document: Document) -> Iterator[Finding]:
 
 
 def _dependencies_resolve(document: Document) -> Iterator[Finding]:
+    """One finding a missing key: what waits for a whole build usually waits for the same step."""
     keys = {key for _, key in _keyed(document)} | document.known_keys
+    missing: dict[str, list[Placed]] = {}
     for placed in document.steps:
-        for key in depends_on(placed.step):
+        for key in dict.fromkeys(depends_on(placed.step)):
             if key not in keys and "$" not in key:
-                yield placed.finding(
-                    "S3",
-                    f"depends_on {key!r}, a key no pipeline file has{did_you_mean(key, sorted(keys))}; "
-                    "for a step that lives only in Buildkite pass --known-key",
-                )
+                missing.setdefault(key, []).append(placed)
+    known = sorted(keys)
+    for index, (key, (first, *others)) in enumerate(missing.items()):
+        # a suggestion compares with every key: the first ones are enough to see what is wrong
+        meant = did_you_mean(key, known) if index < _SUGGESTED_AT_MOST else ""
+        more = f" (as do {len(others)} more steps: {_listed(others)})" if others else ""
+        yield first.finding(
+            "S3",
+            f"depends_on {key!r}, a key no pipeline file has{meant}{more}; "
+            "for a step that lives only in Buildkite pass --known-key",
+        )
+
+
+def _nothing_waits_for_itself(document: Document) -> Iterator[Finding]:
+    keys = {placed.path: key for placed, key in _keyed(document)}
+    waits: dict[str, set[str]] = {key: set() for key in keys.values()}
+    group: set[str] = set()
+    for placed in document.steps:
+        own = set(depends_on(placed.step))
+        group = own if len(placed.path) == 1 else group
+        if (key := keys.get(placed.path)) is not None:
+            waits[key] |= own | (group if len(placed.path) > 1 else set())
+            if (around := keys.get(placed.path[:-1])) is not None:
+                waits[around].add(key)  # a group has passed when its steps have
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        where = next(placed for placed, key in _keyed(document) if key == circle[-1])
+        way = " → ".join(reversed(circle))
+        yield where.finding("S3", f"waits for itself and would never run: {way} (→ is depends_on)")
+
+
+def _listed(steps: Sequence[Placed]) -> str:
+    shown = ", ".join(placed.where for placed in steps[:_LISTED_AT_MOST])
+    return f"{shown}, …" if len(steps) > _LISTED_AT_MOST else shown
 
 
 def _groups_hold_steps(document: Document) -> Iterator[Finding]:
@@ -108,7 +147,7 @@ def _timeouts_are_set(document: Document) -> Iterator[Finding]:
         minutes = placed.step.get("timeout_in_minutes")
         if minutes is None:
             yield placed.finding(
-                "S7", "no timeout_in_minutes: a hang holds its cards for good", level=Level.NOTICE
+                "S7", "no timeout_in_minutes: a hang holds its machine for good", level=Level.NOTICE
             )
         elif isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 1:
             yield placed.finding("S7", f"timeout_in_minutes is {minutes!r}; write whole minutes, 1 or more")
@@ -121,10 +160,6 @@ def _parallel_jobs_share_the_work(document: Document) -> Iterator[Finding]:
         jobs, commands = placed.step.get("parallelism"), placed.commands
         if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
             yield placed.finding("S8", f"parallelism is {jobs!r}; write 1 or more")
-        elif _SHARD_AT_UPLOAD.search(commands):
-            yield placed.finding(
-                "S8", "$BUILDKITE_PARALLEL_JOB is replaced at upload, when it is empty; write $$"
-            )
         elif (jobs or 1) > 1 and _runs_tests(placed) and not _SHARDS.search(commands):
             yield placed.finding(
                 "S8",
@@ -184,8 +219,7 @@ def depends_on(step: Any) -> list[str]:
 
 
 def _runs_tests(placed: Placed) -> bool:
-    found = invocations((placed.commands,))
-    return found.runs_pytest or found.measures_coverage
+    return bool(pytest_runs(placed.script))
 
 
 def _keyed(document: Document) -> Iterator[tuple[Placed, str]]:
@@ -200,6 +234,7 @@ CHECKS: Sequence[Callable[[Document], Iterator[Finding]]] = (
     _has_a_kind,
     _keys_are_unique,
     _dependencies_resolve,
+    _nothing_waits_for_itself,
     _groups_hold_steps,
     _uploader_keys_are_gone,
     _conditions_parse,

@@ -83,9 +83,10 @@ def test_omni_pr_qwen_image_quotes_lost_inside_quotes_still_give_the_path() -> N
 
 
 def test_shell_that_cannot_be_read_is_guessed_and_said() -> None:
-    found = invocations(("echo it's\npytest tests/a.py",))
-    assert found.problem == "No closing quotation"
-    assert "tests/a.py" in found.words
+    found = invocations(("echo it's\npytest tests/a.py::test_x tests/b/",))
+    assert found.problem == "the ' of line 1 is not closed"
+    assert found.runs_pytest
+    assert {"tests/a.py", "tests/b/"} <= set(found.words)
 
 
 def test_pytest_without_a_path() -> None:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from omni_ci.emitting import to_yaml
 from omni_ci.findings import Finding, Level
+from omni_ci.loading import LoadError, load_pipeline
+from omni_ci.sdk import through_sdk
 from omni_ci.validation import require_valid, validate
 from omni_hardware.errors import CheckError
 
@@ -33,6 +36,7 @@ WRONG = [
     ("S5", step(mirror_hardwares="l4_1"), "must not reach Buildkite"),
     ("S5", step(source_file_dependencies=["a/"]), "must not reach Buildkite"),
     ("S5", step(agent_pool="mi300_1"), "must not reach Buildkite"),
+    ("S5", step(tests={"paths": ["a"]}), "must not reach Buildkite"),
     ("S6", step(**{"if": True}), "`if: true` is no text"),
     ("S6", step(**{"if": "build.branch = 'main'"}), "cannot be read"),
     ("S7", step(timeout_in_minutes=0), "write whole minutes, 1 or more"),
@@ -40,7 +44,7 @@ WRONG = [
     ("S8", step(parallelism=0), "parallelism is 0"),
     ("S8", step(parallelism=3, commands=["pytest tests"]), "every job would run all tests"),
     ("S8", step(commands=[PARALLEL]), "without `parallelism:`"),
-    ("S8", step(parallelism=2, commands=[PARALLEL.replace("$$", "$")]), "is replaced at upload"),
+    ("S9", step(parallelism=2, commands=[PARALLEL.replace("$$", "$")]), "is replaced at upload"),
     ("S10", step(commands=["pytest"], retry={"automatic": True}), "`automatic: true` repeats failed tests"),
     ("S10", step(commands=["pytest"], retry={"automatic": [{"exit_status": 1}]}), "retries exit status 1"),
     (
@@ -92,9 +96,32 @@ def test_what_is_fine_passes(fine: Any) -> None:
     assert [str(finding) for finding in found(fine)] == []
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"label": "x", "timeout_in_minutes": 5}, {}, {"key": "a", "env": {"A": "1"}}]
+)
+def test_pipeline_schema68_a_step_that_does_nothing_passes_the_schema_and_not_us(wrong: Any) -> None:
+    """Buildkite's schema lets a step without a command pass; its server answers "Step is missing a type"."""
+    findings = found(wrong)
+    assert "S1" in {finding.code for finding in findings}
+    assert "SCHEMA" not in {finding.code for finding in findings}
+
+
+def test_agent695_a_bool_stays_a_bool_and_is_no_condition() -> None:
+    """The server refuses `if: true`, and `soft_fail: "false"` would be true."""
+    (refused,) = [one for one in found(step(**{"if": True})) if one.code == "S6"]
+    assert "`if: true` is no text; quote it or take it out" in refused.message
+    kept = through_sdk({"steps": [step(soft_fail=False)]}, {})
+    assert "soft_fail: false" in to_yaml(kept)
+    with pytest.raises(LoadError, match="if must be a condition in quotes"):
+        load_pipeline("steps:\n  - {label: x, command: a, if: true}\n", name="a.yml")
+
+
 def test_a_missing_timeout_is_a_notice() -> None:
     (finding,) = found({"label": "x", "commands": ["true"]})
     assert (finding.code, finding.level) == ("S7", Level.NOTICE)
+    assert finding.message.endswith(
+        "no timeout_in_minutes: a hang holds its machine for good"
+    )  # cards or not
     require_valid([finding])
 
 
@@ -110,6 +137,47 @@ def test_dependencies_may_stand_in_this_file_or_in_another() -> None:
     assert found(step(depends_on="upload-ready"), known=("upload-ready",)) == []
     (finding,) = found(step(key="build"), step(depends_on="biuld"))
     assert "(did you mean 'build'?)" in finding.message
+
+
+def test_a_key_that_many_steps_wait_for_in_vain_is_said_once_with_their_places() -> None:
+    origins = {(index,): f"a.yml:{index}" for index in range(6)}
+    document = {"steps": [step(depends_on=["gone", "gone"])] * 6}
+    (finding,) = validate(document, origins=origins)
+    assert finding.where == "a.yml:0"
+    assert "(as do 5 more steps: a.yml:1, a.yml:2, a.yml:3, …)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("steps", "circle"),
+    [
+        ([step(key="a", depends_on="a")], "a → a"),
+        ([step(key="a", depends_on=["b", "x"]), step(key="b", depends_on="a"), step(key="x")], "→ a"),
+        ([{"group": "G", "key": "g", "steps": [step(key="a", depends_on="g")]}], "→ g"),
+        ([{"group": "G", "depends_on": "b", "steps": [step(key="a")]}, step(key="b", depends_on="a")], "→ b"),
+    ],
+)
+def test_what_waits_for_itself_is_found(steps: list[Any], circle: str) -> None:
+    (finding,) = found(*steps)
+    assert finding.code == "S3"
+    assert "waits for itself" in finding.message
+    assert circle in finding.message
+
+
+def test_a_chain_is_no_circle() -> None:
+    group = {
+        "group": "G",
+        "key": "g",
+        "depends_on": "a",
+        "steps": [step(key="b"), step(key="c", depends_on="b")],
+    }
+    assert found(step(key="a"), group, step(key="d", depends_on=["g", "a"])) == []
+
+
+def test_a_thousand_keys_that_do_not_exist_are_found_in_no_time() -> None:
+    document = {"steps": [step(key=f"key-{index}", depends_on=f"kez-{index}") for index in range(1000)]}
+    findings = [finding for finding in validate(document) if finding.code == "S3"]
+    assert len(findings) == 1000
+    assert sum("did you mean" in finding.message for finding in findings) == 20
 
 
 def test_five_hundred_steps_are_the_limit() -> None:
@@ -139,6 +207,8 @@ def test_the_schema_speaks_of_one_step_in_words(wrong: Any, message: str) -> Non
 def test_an_unknown_key_of_the_whole_pipeline_is_found() -> None:
     findings = validate({"agnets": {}, "steps": [STEP]})
     assert [finding.message for finding in findings] == ["unknown key 'agnets' (did you mean 'agents'?)"]
+    (placed,) = validate({"agnets": {}, "steps": [STEP]}, origins={(0,): "a.yml:3"})
+    assert placed.where == "a.yml"
 
 
 def test_every_error_is_said_at_once_and_ends_with_three() -> None:
