@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from omni_ci import tests_block
 from omni_ci.document import LocatedDict, LocatedList, Problem, Where, flattened
 from omni_ci.model import GATES, PLAIN_KINDS, kind_of
+from omni_ci.shapes import PLAIN_SHAPES, SHAPES, misshapen
 from omni_hardware.errors import did_you_mean
 
 # Names other dialects use, and what stands for them here.
@@ -19,6 +22,9 @@ ELSEWHERE = {
     "identifier": "write `key`",
     "type": "write the step as `wait`, `block`, `input` or `trigger`",
 }
+# https://github.com/buildkite/pipeline-schema: a key is a name, and never one that could be a job's id.
+_KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 EMPTY_ALLOWED = frozenset({"wait", "waiter", "block", "input", "manual", "depends_on"})
 
 _COMMON = frozenset(
@@ -40,10 +46,12 @@ def problems(document: LocatedDict) -> Iterator[Problem]:
     """Yield what the fields' types cannot say about a pipeline file read into located values."""
     yield from _empty_values(document, "")
     yield from _agents(document, "")
+    yield from misshapen(document, "")
     keys: dict[str, Where] = {}
     for path, step in _steps(document, ""):
         yield from _empty_values(step, path)
-        yield from _repeated_key(step, path, keys)
+        yield from _key(step, path, keys)
+        yield from misshapen(step, path, PLAIN_SHAPES if kind_of(step) == "<plain>" else SHAPES)
         if step.get("source_file_dependencies") is not None:
             yield from dependency_problems(step["source_file_dependencies"], step, path)
         if check := _BY_KIND.get(kind_of(step) or ""):
@@ -110,11 +118,15 @@ def _empty_values(holder: LocatedDict, path: str) -> Iterator[Problem]:
             )
 
 
-def _repeated_key(step: LocatedDict, path: str, keys: dict[str, Where]) -> Iterator[Problem]:
+def _key(step: LocatedDict, path: str, keys: dict[str, Where]) -> Iterator[Problem]:
     key = step.get("key")
     if not isinstance(key, str):
         return
     where = step.keys_at["key"]
+    if not _KEY.fullmatch(key):
+        yield Problem(where, f"{path}.key {key!r} must be 1 to 100 of A-Z a-z 0-9 _ - : . ,")
+    if _UUID.fullmatch(key):
+        yield Problem(where, f"{path}.key {key!r} looks like a UUID, which Buildkite keeps for jobs")
     if key in keys:
         yield Problem(where, f"{path}.key {key!r} is also the key of the step at line {keys[key].line}")
     keys.setdefault(key, where)
@@ -123,8 +135,8 @@ def _repeated_key(step: LocatedDict, path: str, keys: dict[str, Where]) -> Itera
 def _command_step(step: LocatedDict, path: str) -> Iterator[Problem]:
     if "command" in step and "commands" in step:
         yield Problem(step.keys_at["command"], f"{path} has both command and commands; keep one")
-    if not {"command", "commands", "plugins"} & step.keys():
-        kinds = "commands, plugins, wait, block, input, trigger or group"
+    if not {"command", "commands", "plugins", "tests"} & step.keys():
+        kinds = "commands, tests, plugins, wait, block, input, trigger or group"
         yield Problem(step.where, f"{path} does nothing: it has none of {kinds}")
     for name in ("command", "commands"):
         value = step.get(name, "x")
@@ -132,6 +144,8 @@ def _command_step(step: LocatedDict, path: str) -> Iterator[Problem]:
             yield Problem(step.keys_at[name], f"{path}.{name} is empty")
     if "mirror_hardwares" in step:
         yield from _preset(step, path)
+    if step.get("tests") is not None:
+        yield from tests_block.problems(step, path)
     yield from _agents(step, path)
 
 
@@ -141,7 +155,9 @@ def _agents(holder: LocatedDict, path: str) -> Iterator[Problem]:
     if isinstance(agents, LocatedDict):
         pairs = [(str(tag), value, agents.keys_at[tag]) for tag, value in agents.items()]
     elif isinstance(agents, LocatedList):
-        texts = [(str(text), at) for text, at in zip(agents, agents.items_at, strict=True)]
+        texts = [
+            (text, at) for text, at in zip(agents, agents.items_at, strict=True) if isinstance(text, str)
+        ]
         pairs = [(tag, value, at) for text, at in texts for tag, _, value in [text.partition("=")]]
     else:
         return
@@ -153,8 +169,9 @@ def _agents(holder: LocatedDict, path: str) -> Iterator[Problem]:
 def _preset(step: LocatedDict, path: str) -> Iterator[Problem]:
     where, value = step.keys_at["mirror_hardwares"], step["mirror_hardwares"]
     if value is not None and (not isinstance(value, str) or not value.strip()):
-        hint = "; a list of mirrors is another dialect" if isinstance(value, list) else ""
-        yield Problem(where, f"{path}.mirror_hardwares must name one preset, such as l4_1{hint}")
+        hint = "; a list of mirrors is the older AMD shape" if isinstance(value, list) else ""
+        shown = f", not {str(value).lower()}" if isinstance(value, bool | int | float) else ""
+        yield Problem(where, f"{path}.mirror_hardwares must name one preset, such as l4_1{shown}{hint}")
     clash = [name for name in ("agents", "plugins", "image") if name in step]
     if clash:
         names = ", ".join(f"{name} (line {step.keys_at[name].line})" for name in clash)

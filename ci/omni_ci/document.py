@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from omni_hardware.errors import did_you_mean
+
 
 class Where(NamedTuple):
     """A place in a file; line and column count from 1."""
@@ -91,6 +93,18 @@ def merged(below: Any, above: Any) -> Any:
             if key in layer.texts:
                 both.texts[key] = layer.texts[key]
     return both
+
+
+def idle_removals(below: Any, above: Any, path: str = "") -> Iterator[Problem]:
+    """Yield each `null` of *above* that takes nothing away, since *below* has no such name."""
+    if not (isinstance(below, LocatedDict) and isinstance(above, LocatedDict)):
+        return
+    for key, value in above.items():
+        if value is not None:
+            yield from idle_removals(below.get(key), value, f"{path}{key}.")
+        elif key not in below:
+            what = f"{path}{key}: null takes a default away, and there is none{did_you_mean(key, below)}"
+            yield Problem(above.keys_at[key], what)
 
 
 def flattened(value: Any, where: Where) -> Iterator[tuple[Any, Where]]:

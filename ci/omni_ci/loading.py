@@ -9,14 +9,16 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from omni_ci import dialect
-from omni_ci.document import LocatedDict, LocatedList, Problem, Where, locate, merged
+from omni_ci import dialect, older_amd
+from omni_ci.document import LocatedDict, LocatedList, Problem, Where, idle_removals, locate, merged
 from omni_ci.model import Group, PipelineFile, PlainStep, Step
 from omni_ci.reading import read
 from omni_hardware.errors import InputError, did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 Check = Callable[[LocatedDict], Iterable[Problem]]
+# Turns a document of another shape into ours; its problems are all there is to say about the document.
+Translate = Callable[[LocatedDict], tuple[LocatedDict, list[Problem]]]
 
 _SHOWN = 50
 _TAGGED: dict[str, type[BaseModel]] = {"<step>": Step, "<plain>": PlainStep, "<group>": Group}
@@ -58,9 +60,21 @@ class LoadError(InputError):
 def load_pipeline(text: str | bytes, *, name: str) -> PipelineFile:
     """Return the pipeline in *text*; *name* is its path from the repository's root.
 
-    Raises LoadError with all problems: unknown, doubled and empty keys, wrong types, clashing settings.
+    A file of the older AMD shape is read as ours, its `notices` say what became what, and each step knows its
+    `mirrors`. Raises LoadError with all problems: unknown, doubled and empty keys, wrong types, clashing settings.
     """
-    return load_document(text, name, PipelineFile, check=dialect.problems)
+    read: list[older_amd.Translation] = []
+
+    def translate(document: LocatedDict) -> tuple[LocatedDict, list[Problem]]:
+        if not older_amd.is_older(document):
+            return document, []
+        read.append(older_amd.translated(document))
+        return read[-1].document, read[-1].problems
+
+    loaded = load_document(text, name, PipelineFile, check=dialect.problems, translate=translate)
+    for made in read:
+        loaded.note(made.notices, made.mirrors)
+    return loaded
 
 
 def load_document(
@@ -70,18 +84,23 @@ def load_document(
     *,
     check: Check | None = None,
     defaults: tuple[str, str] | None = None,
+    translate: Translate | None = None,
 ) -> Model:
     """Return *text* as *model*, over *defaults* (name, text) where given; top-level `x-…` keys are the writer's own.
 
-    Mappings merge with the defaults by name, `null` removes a default, everything else replaces. *check* sees
-    the values with their places and yields problems of its own. Raises LoadError.
+    Mappings merge with the defaults by name, `null` removes a default that is there, everything else replaces.
+    *check* sees the values with their places and yields problems of its own; *translate* has them before. Raises LoadError.
     """
     document, problems = _mapping(text, name)
     if defaults is not None and isinstance(document, LocatedDict):
         below, broken = _mapping(defaults[1], defaults[0])
-        problems += broken
+        problems += [*broken, *idle_removals(below, document)]
         document = merged(below, document)
     loaded: Model | None = None
+    if translate is not None and isinstance(document, LocatedDict):
+        document, untranslated = translate(document)
+        if untranslated:
+            raise LoadError([*problems, *untranslated])
     if isinstance(document, LocatedDict):
         found = list(check(document)) if check else []
         problems += found

@@ -1,22 +1,19 @@
 """The step dialect: what a pipeline file may say.
 
 A file holds command steps, groups of them one level deep, and `wait`, `block`, `input` and `trigger` steps that
-pass through as written. `source_file_dependencies` and `mirror_hardwares` are ours and never reach Buildkite.
+pass through as written. `source_file_dependencies`, `mirror_hardwares` and `tests` are ours and never reach Buildkite.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     ModelWrapValidatorHandler,
@@ -28,62 +25,17 @@ from pydantic import (
     model_validator,
 )
 
-from omni_ci.document import LocatedDict, Where, flattened, plain
+from omni_ci.document import LocatedDict, Where, flattened
+from omni_ci.fields import Dependencies, Environment, Json, Located, Texts, as_written, one_or_many
+from omni_ci.tests_block import Suite, command_of
 
-UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares")
+__all__ = ["Dependencies", "Located", "Texts", "as_written"]  # taken from here by others
+
+UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares", "tests")
 GATES = ("wait", "waiter", "block", "input", "manual")
 PLAIN_KINDS = (*GATES, "trigger")
 WAITS = ("wait", "waiter")
 BARE_WORDS = (*WAITS, "block", "input")
-
-
-def _one_or_many(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-def _flat(value: Any) -> Any:
-    leaves = list(value) if isinstance(value, tuple) else [leaf for leaf, _ in flattened(value, Where(""))]
-    # Anything but text stays in, for the field's type to refuse.
-    return [leaf for index, leaf in enumerate(leaves) if leaf not in leaves[:index]]
-
-
-def as_written(value: Any) -> Any:
-    """Return a mapping with its numbers and bools as the text they are written as: `1.10` is "1.10"."""
-    if not isinstance(value, Mapping):
-        return value
-    texts = value.texts if isinstance(value, LocatedDict) else {}
-    return {
-        key: texts.get(key, str(item).lower() if isinstance(item, bool) else str(item))
-        if isinstance(item, bool | int | float)
-        else item
-        for key, item in value.items()
-    }
-
-
-Json = Annotated[Any, AfterValidator(plain)]
-Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_one_or_many)]
-Dependencies = Annotated[tuple[StrictStr, ...], BeforeValidator(_flat)]
-Environment = Annotated[dict[str, StrictStr], BeforeValidator(as_written)]
-
-
-class Located(BaseModel):
-    """A part of a document that knows its place; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-    _where: Where = PrivateAttr(default=Where("<memory>"))
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember_place(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        made = handler(data)
-        if isinstance(data, LocatedDict):
-            made._where = data.where  # noqa: SLF001 - the one place that sets it
-        return made
-
-    @property
-    def where(self) -> Where:
-        """The place this part starts at."""
-        return self._where
 
 
 class Watching(Located):
@@ -126,6 +78,7 @@ class Step(_Identified):
     label: StrictStr | None = None
     key: StrictStr | None = None
     commands: Texts = Field(default=(), validation_alias=AliasChoices("commands", "command"))
+    tests: Annotated[tuple[Suite, ...], BeforeValidator(one_or_many)] = ()
     mirror_hardwares: StrictStr | None = None
     depends_on: Json = None
     allow_dependency_failure: StrictBool | None = None
@@ -152,9 +105,28 @@ class Step(_Identified):
     secrets: Json = None
     cache: Json = None
     checkout: Json = None
+    _mirrors: tuple[str, ...] | None = PrivateAttr(default=None)
+    _is_generated: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="after")
+    def _generate(self) -> Self:
+        """Put the shell of the `tests:` behind the commands; once, since a built step is validated again."""
+        if self.tests and not self._is_generated:
+            self._is_generated = True
+            shards = next((suite.shards for suite in self.tests if suite.shards), self.parallelism)
+            made = {"commands": (*self.commands, *map(command_of, self.tests)), "parallelism": shards}
+            made = {name: value for name, value in made.items() if value is not None}
+            self.__dict__.update(made)  # frozen for everybody else
+            self.__pydantic_fields_set__.update(made)
+        return self
+
+    @property
+    def mirrors(self) -> tuple[str, ...] | None:
+        """The mirrors that an older AMD file runs the step on, () for "on none"; None for every other file."""
+        return self._mirrors
 
     def written(self) -> dict[str, Any]:
-        """Return the step as Buildkite would read it: only what was written, without the two uploader keys."""
+        """Return the step as Buildkite would read it: only what was written, without the keys that are ours."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude=set(UPLOADER_ONLY), mode="json")
 
 
@@ -240,6 +212,7 @@ class PipelineFile(Located):
     notify: Json = None
     secrets: Json = None
     steps: Annotated[tuple[_TopInput, ...], Field(min_length=1)]
+    _notices: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _name_steps(self) -> Self:
@@ -258,6 +231,18 @@ class PipelineFile(Located):
     def name(self) -> str:
         """The path the file was loaded under."""
         return self.where.file
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was read as something else than it says, "file:line: what" each."""
+        return self._notices
+
+    def note(self, notices: Iterable[str], mirrors: Mapping[Where, tuple[str, ...]]) -> None:
+        """Keep what the reader of an older shape says, and the mirrors of the steps at these places."""
+        self._notices = tuple(notices)
+        for _, leaf in self.leaves():
+            if isinstance(leaf, Step):
+                leaf._mirrors = mirrors.get(leaf.where)  # noqa: SLF001
 
     def leaves(self) -> Iterator[tuple[Group | None, Leaf]]:
         """Yield every step with its group, in file order."""

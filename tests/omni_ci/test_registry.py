@@ -38,6 +38,12 @@ def test_anchors_are_flattened_and_doubles_dropped() -> None:
     assert loaded.notices == ()
 
 
+def test_the_schema_need_not_be_written() -> None:
+    assert load_registry("source_file_dependencies: {core: [a/]}", name="d.yml").version == 1
+    with pytest.raises(LoadError, match=r"d\.yml:1:1: schema is 2; it must be"):
+        load_registry("schema: 2\nsource_file_dependencies: {core: [a/]}", name="d.yml")
+
+
 def test_the_fallback_joins_the_union_with_a_notice() -> None:
     loaded = registry("source_file_dependencies: {source_filter_fallback: [tests/helpers/], a: [b/]}")
     assert loaded.run_all == ("tests/helpers/",)
