@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,15 +12,19 @@ from jinja2 import DictLoader, StrictUndefined, TemplateError, meta, nodes
 from jinja2.sandbox import SandboxedEnvironment
 
 from omni_ci.document import plain
-from omni_ci.presets import NEEDED, Fragment, Preset, SkuPreset
+from omni_ci.emitting import yaml_scalar
+from omni_ci.pod_checks import check_pods
+from omni_ci.preset_rows import NEEDED
+from omni_ci.presets import Fragment, Preset, SkuPreset
 from omni_ci.quantities import docker_size, multiplied
 from omni_ci.reading import read
 from omni_hardware.errors import InputError, did_you_mean
 
 SUFFIX = ".yml.j2"
-# Every block has these, whatever its template makes of them.
+# Every block has these, whatever its template makes of them: its own, and what rendering does with a step.
 _ALWAYS = frozenset({"platform", "sku", "template", "cards", "queue", "per_card", "retry"})
-_OPTIONAL = frozenset({*SkuPreset.model_fields, "cpu", "memory"}) - _ALWAYS
+_OF_THE_STEP = frozenset({"priority", "depends_on", "label_prefix", "setup", "test_commands", "required_env"})
+_OPTIONAL = frozenset({*SkuPreset.model_fields, "cpu", "memory"}) - _ALWAYS - _OF_THE_STEP
 # What a template can raise: it is a program, if a small one.
 _FAILURES = (
     TemplateError,
@@ -33,7 +35,6 @@ _FAILURES = (
     ArithmeticError,
     RecursionError,
 )
-_SURROGATES = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,25 +77,43 @@ class Pods:
             trim_blocks=False,
         )
         self._jinja.filters["tojson"] = yaml_scalar
-        self._rendered: dict[str, str] = {}
+        self._rendered: dict[str, Mapping[str, Any]] = {}
+        self._keys: dict[str, frozenset[str]] = {}
 
     def fragment(self, preset: Preset) -> dict[str, Any]:
         """Return the step keys of *preset*, a fresh copy each time. Raises InputError naming preset and template."""
+        copied: dict[str, Any] = plain(self.shared(preset))
+        return copied
+
+    def shared(self, preset: Preset) -> Mapping[str, Any]:
+        """Return what `fragment` does, one for all: thousands of steps hold the same pod, and nobody changes it."""
         if preset.name not in self._rendered:
             self._rendered[preset.name] = self._render(preset)
-        fragment: dict[str, Any] = json.loads(self._rendered[preset.name])
-        return fragment
+        return self._rendered[preset.name]
 
-    def _render(self, preset: Preset) -> str:
-        """Return the fragment as JSON."""
+    def _render(self, preset: Preset) -> dict[str, Any]:
         if isinstance(preset.row, Fragment):
-            return json.dumps(preset.row.model_dump(exclude_none=True))
-        name = preset.row.template
+            return {name: plain(value) for name, value in preset.row.model_dump(exclude_none=True).items()}
         where = f"{preset.where}: preset {preset.name!r}"
+        document = self._document(preset, preset.row, where)
+        if unused := sorted(_written(preset.row) - (used := self._used(preset.row.template))):
+            uses = ", ".join(sorted((used & _OPTIONAL) | _ALWAYS - {"per_card"}))
+            raise InputError(
+                f"{where}: template {preset.row.template} has no use for {', '.join(unused)}; take it out "
+                f"(it uses {uses})"
+            )
+        # what a cluster would refuse, or two counts of cards, never leaves here
+        if wrong := [f"{code} {message}" for code, message in check_pods(document, preset=preset.name)]:
+            raise InputError(f"{where}: {'; '.join(wrong)}")
+        return document
+
+    def _document(self, preset: Preset, row: SkuPreset, where: str) -> dict[str, Any]:
+        """Return what the template of *preset* writes. Raises InputError beginning with *where*."""
+        name = row.template
         if name not in self._templates:
             raise InputError(f"{where}: unknown template {name!r}{did_you_mean(name, self._templates)}")
         try:
-            text = self._jinja.get_template(name).render(_context(preset, preset.row, self._rules))
+            text = self._jinja.get_template(name).render(_context(preset, row, self._rules))
         except _FAILURES as error:
             raise InputError(f"{where}: template {name}{SUFFIX}: {' '.join(str(error).split())}") from error
         # read like every other file: a key written twice is an error, and a date is text
@@ -105,42 +124,28 @@ class Pods:
             raise InputError(
                 f"{where}: template {name}{SUFFIX} gave no mapping; it must write agents and plugins"
             )
-        if unused := sorted(_written(preset.row) - (used := self._used(name))):
-            uses = ", ".join(sorted((used & _OPTIONAL) | _ALWAYS - {"per_card"}))
-            raise InputError(
-                f"{where}: template {name} has no use for {', '.join(unused)}; take it out (it uses {uses})"
-            )
-        return json.dumps(plain(document))
+        return {str(key): plain(value) for key, value in document.items()}
 
     def _used(self, name: str) -> frozenset[str]:
         """Return the keys of a block that template *name* reads; all of them where it builds on another template."""
+        if name not in self._keys:
+            self._keys[name] = self._read_by(name)
+        return self._keys[name]
+
+    def _read_by(self, name: str) -> frozenset[str]:
         tree = self._jinja.parse(self._templates[name])
         if any(tree.find_all((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport))):
             return _OPTIONAL
         read_names = frozenset(meta.find_undeclared_variables(tree))
         # docker hands a secret's variable on, and has no use for where Kubernetes would keep it
         reads_secrets = any(one.attr == "key" for one in tree.find_all(nodes.Getattr))
-        return (read_names | {NEEDED.get(name, "")}) - (set() if reads_secrets else {"secrets"})
+        return (read_names | set(NEEDED.get(name, ()))) - (set() if reads_secrets else {"secrets"})
 
 
 def _written(row: SkuPreset) -> set[str]:
     """Return the optional keys that *row* gives a value, those of `per_card` by their own names."""
-    given = {name for name in row.model_fields_set - _ALWAYS if getattr(row, name)}
+    given = {name for name in row.model_fields_set & _OPTIONAL if getattr(row, name)}
     return given | {name for name, value in row.per_card.model_dump().items() if value is not None}
-
-
-def yaml_scalar(value: object) -> str:
-    """Return *value* as one line of JSON that YAML reads back as the same value.
-
-    JSON is almost YAML: a character above U+FFFF needs one escape instead of a pair, and DEL has to be escaped.
-    """
-    text = json.dumps(value, ensure_ascii=True)
-    return _SURROGATES.sub(_astral, text).replace("\x7f", "\\u007f")
-
-
-def _astral(pair: re.Match[str]) -> str:
-    high, low = (int(half, 16) for half in pair.groups())
-    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
 def _context(preset: Preset, row: SkuPreset, rules: PodRules) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from omni_ci.pod_checks import (
+from omni_ci.command_env import commands_of
+from omni_ci.plugins import (
     Pod,
     docker_configs,
     is_device,
@@ -16,6 +17,8 @@ from omni_ci.pod_checks import (
     plugin_configs,
     pods_of,
     queues_of,
+    tags_of,
+    variables_of,
     wrong_shapes,
 )
 from omni_ci.policy import Policy
@@ -25,10 +28,11 @@ _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # docker's own volumes; all
 _MODEL_ID = re.compile(r"""--model-id[= ]+["']?([^\s"']+)""")
 
 
-def check_policy(step: Mapping[str, Any], policy: Policy) -> Iterator[str]:
+def check_policy(step: Mapping[str, Any], policy: Policy, *, whose: str = "") -> Iterator[str]:
     """Yield one sentence for each queue, image, host path or missing variable that *policy* objects to.
 
-    The allow lists are patterns in which `*` crosses slashes: `registry.example/*` is a whole registry.
+    *whose* ("preset 'l4_1': ") begins what is said of the machines, for what the step asked to give them. The allow
+    lists are patterns in which `*` crosses slashes: `registry.example/*` is a whole registry.
     """
     allow = policy.pods.allow
     pods = list(pods_of(step.get("plugins")))
@@ -39,12 +43,12 @@ def check_policy(step: Mapping[str, Any], policy: Policy) -> Iterator[str]:
     for what, (names, patterns) in used.items():
         for name in dict.fromkeys(map(str, names)):
             if not any(fnmatchcase(name, pattern) for pattern in patterns):
-                yield _refused(what, name, patterns, policy)
+                yield whose + _refused(what, name, patterns, policy)
     for path in dict.fromkeys(map(str, _host_paths(step))):
         if not _may_mount(path, allow.host_paths):
-            yield _refused("host path", path, allow.host_paths, policy)
+            yield whose + _refused("host path", path, allow.host_paths, policy)
     for missing in _missing_env(step, pods, policy.pods.required_env):
-        yield f"{missing}, which {policy.where.file} requires (pods.required_env)"
+        yield f"{whose}{missing}, which {policy.where.file} requires (pods.required_env)"
     yield from _unknown_models(step, policy)
 
 
@@ -111,15 +115,13 @@ def _under(name: str, value: Any) -> Iterator[Any]:
 def _unknown_models(step: Mapping[str, Any], policy: Policy) -> Iterator[str]:
     """Yield the models a step measures that policy does not list; an empty list takes any."""
     known = policy.coverage.model_ids
-    written = [step.get(name) or () for name in ("command", "commands")]
-    lines = [line for one in written for line in ([one] if isinstance(one, str) else one)]
-    for name in dict.fromkeys(name for line in lines for name in _MODEL_ID.findall(str(line))):
+    for name in dict.fromkeys(name for line in commands_of(step) for name in _MODEL_ID.findall(line)):
         if known and "$" not in name and name not in known:
             yield f"--model-id {name} is not in coverage.model_ids of {policy.where.file}{did_you_mean(name, known)}"
 
 
 def _missing_env(step: Mapping[str, Any], pods: list[Pod], required: tuple[str, ...]) -> Iterator[str]:
-    """Yield where a variable is missing: in containers that hold a device, and in docker containers."""
+    """Yield where a variable is missing: in containers that hold a device, of whichever of the three shapes."""
     env = step.get("env")
     job = env.keys() if isinstance(env, Mapping) else set()
     for pod in pods:
@@ -134,8 +136,9 @@ def _missing_env(step: Mapping[str, Any], pods: list[Pod], required: tuple[str, 
                     for name in required
                     if name not in names
                 )
-    for config in docker_configs(step.get("plugins")):
-        environment = config.get("environment")
-        entries = environment if isinstance(environment, list) else []
-        names = {str(entry).partition("=")[0] for entry in entries} | job
-        yield from (f"the docker container has no {name}" for name in required if name not in names)
+    there = variables_of(step)
+    for where in (
+        *(f"the pod of resource class {name!r}" for name in tags_of(step.get("agents"), "resource_class")),
+        *("the docker container" for _ in docker_configs(step.get("plugins"))),
+    ):
+        yield from (f"{where} has no {name}" for name in required if name not in there)

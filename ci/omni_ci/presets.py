@@ -5,150 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator, Field, StrictInt, field_validator, model_validator
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
 
 from omni_ci.document import LocatedDict, LocatedList, Problem, Where
 from omni_ci.loading import LoadError, load_document
-from omni_ci.model import Located, as_written
-from omni_ci.quantities import value_of
-from omni_ci.variables import check_names, check_secrets
+from omni_ci.preset_rows import PLACEHOLDER, Fragment, PresetsFile, SkuPreset
 from omni_hardware.errors import InputError, did_you_mean
+from omni_hardware.project import own_words
 from omni_hardware.vocabulary import ANY_SKU, DEFAULT, Vocabulary
 
-# What the package's templates cannot do without; a template of the repository's own says so itself.
-NEEDED = {"k8s-spec": "resource", "k8s-patch": "resource", "docker": "image"}
-# `${name}` is Buildkite's, `{{name}}` a template's or a matrix's, and `{"a": 1}` is JSON in an environment.
-_PLACEHOLDER = re.compile(r"(?<![${])\{([A-Za-z_][^{}\"':,\s]*)\}(?!\})")
-
-
-def _quantity(value: object) -> str:
-    value_of(value)
-    return str(value)
-
-
-def _texts(value: object) -> object:
-    """Let YAML's numbers stand for the text they are written as: `1.10` is "1.10". A bool could be meant as either."""
-    if not isinstance(value, Mapping):
-        return value
-    for name, item in value.items():
-        if isinstance(item, bool):
-            what = f"{name}: {str(item).lower()} is a bool here; quote what the variable shall hold"
-            raise ValueError(what)  # noqa: TRY004 pydantic maps ValueError alone
-    return as_written(value)
-
-
-def strings_in(value: object) -> Iterator[str]:
-    """Yield every text in nested mappings and sequences, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (text for pair in value.items() for one in pair for text in strings_in(one))
-    elif isinstance(value, list | tuple):
-        yield from (text for one in value for text in strings_in(one))
-
-
-Quantity = Annotated[str, BeforeValidator(_quantity)]
-Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
-
-
-class PerCard(Located):
-    """What one card brings along; multiplied exactly by the number of cards."""
-
-    cpu: Quantity | None = None
-    memory: Quantity | None = None
-    shm: Quantity | None = None
-
-
-class HfCache(Located):
-    """A host folder with downloaded models, and where the container sees it (`HF_HOME`)."""
-
-    host: str = Field(pattern="^/")
-    mount: str = Field(pattern="^/")
-
-
-class SkuPreset(Located):
-    """One SKU on one queue: the base of the presets `{name}_{cards}`."""
-
-    platform: str
-    sku: str
-    template: str
-    cards: tuple[StrictInt, ...] = Field(min_length=1)
-    queue: str
-    resource: str | None = None
-    image: str | None = None
-    shm: Quantity | None = None
-    per_card: PerCard = Field(default_factory=PerCard)
-    env: Texts = Field(default_factory=dict)
-    job_env: Texts = Field(default_factory=dict)
-    secrets: dict[str, str] = Field(default_factory=dict)
-    agents: Texts = Field(default_factory=dict)
-    node_selector: Texts = Field(default_factory=dict)
-    annotations: Texts = Field(default_factory=dict)
-    priority_class: str | None = None
-    service_account: str | None = None
-    image_pull_secrets: tuple[str, ...] = ()
-    hf_cache: HfCache | None = None
-    retry: Literal["infra", "none"] = "infra"
-
-    @field_validator("cards")
-    @classmethod
-    def _counted_once(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(value)) != len(value):
-            raise ValueError("a card count stands here twice")
-        return value
-
-    @field_validator("*")
-    @classmethod
-    def _one_placeholder(cls, value: object) -> object:
-        shown = value.model_dump() if isinstance(value, Located) else value
-        for name in (name for text in strings_in(shown) for name in _PLACEHOLDER.findall(text)):
-            if name != "cards":
-                raise ValueError(f"unknown placeholder {{{name}}}; {{cards}} is the only one")
-        return value
-
-    @field_validator("env", "job_env", "secrets")
-    @classmethod
-    def _environment_is_ours_to_set(cls, value: dict[str, str]) -> dict[str, str]:
-        check_names(value)
-        return value
-
-    @field_validator("secrets")
-    @classmethod
-    def _secret_has_a_key(cls, value: dict[str, str]) -> dict[str, str]:
-        check_secrets(value)
-        return value
-
-    @model_validator(mode="after")
-    def _template_gets_what_it_needs(self) -> SkuPreset:
-        needed = NEEDED.get(self.template)
-        if needed and getattr(self, needed) is None:
-            raise ValueError(f"template {self.template} needs `{needed}:`")
-        if self.shm is not None and self.per_card.shm is not None:
-            raise ValueError("shm is given twice, as `shm:` and as `per_card.shm`; keep one")
-        if both := self.env.keys() & self.secrets.keys():
-            raise ValueError(f"{min(both)} is under `env:` and under `secrets:`; keep one")
-        return self
-
-
-class Fragment(Located):
-    """The literal keys of a step, taken as they are."""
-
-    agents: dict[str, Any] | list[str] | None = None
-    plugins: list[str | dict[str, Any]] | dict[str, Any] | None = None
-    image: str | None = None
-    retry: dict[str, Any] | None = None
-
-
-class PresetsFile(Located):
-    """presets.yml; a file with a top-level `mirror_hardwares:` loads too, as fragments."""
-
-    schema_: Literal[1] = Field(1, alias="schema")
-    skus: dict[str, SkuPreset] = Field(default_factory=dict)
-    fragments: dict[str, Fragment] = Field(default_factory=dict)
-    mirror_hardwares: dict[str, Fragment] = Field(default_factory=dict)
+__all__ = ["Fragment", "Preset", "Presets", "SkuPreset", "load_presets", "package_presets"]
+PACKAGE_FILE = "omni_ci/data/presets.yml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +48,17 @@ class Preset:
     def platform(self) -> str | None:
         return self.row.platform if isinstance(self.row, SkuPreset) else None
 
+    @property
+    def is_the_packages(self) -> bool:
+        """Return whether it ships with the package, for lack of one in the repository."""
+        return self.where.file == PACKAGE_FILE
+
     def filled(self, value: Any) -> Any:
         """Return *value* with `{cards}` replaced in every text of it; a literal fragment's texts stay as they are."""
         if isinstance(self.row, Fragment):
             return value
         if isinstance(value, str):
-            return _PLACEHOLDER.sub(str(self.cards), value)
+            return PLACEHOLDER.sub(str(self.cards), value)
         if isinstance(value, Mapping):
             return {self.filled(key): self.filled(item) for key, item in value.items()}
         return [self.filled(item) for item in value] if isinstance(value, list | tuple) else value
@@ -192,19 +66,38 @@ class Preset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presets:
-    """Every preset of one file, in the file's order."""
+    """Every preset of one file, in the file's order; those of the package stand below it."""
 
     file: str
     by_name: Mapping[str, Preset]
     notices: tuple[str, ...] = ()
 
+    def get(self, name: str) -> Preset | None:
+        """Return the preset called *name*, the repository's or else the package's; None where neither has it."""
+        return self.by_name.get(name) or package_presets().get(name)
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """The "file:line" of every preset that `get` knows."""
+        both = {**package_presets(), **self.by_name}
+        return {name: f"{preset.where.file}:{preset.where.line}" for name, preset in both.items()}
+
     def find(self, name: str, *, at: str) -> Preset:
         """Return the preset called *name*; *at* ("file:line: step 'x'") is where it was asked for. Raises InputError."""
-        if name not in self.by_name:
+        if (found := self.get(name)) is None:
+            known = (*self.by_name, *(() if self.by_name else package_presets()))
             raise InputError(
-                f"{at}: unknown preset {name!r}{did_you_mean(name, self.by_name)}; presets are in {self.file}"
+                f"{at}: unknown preset {name!r}{did_you_mean(name, known)}; presets are in {self.file}"
             )
-        return self.by_name[name]
+        return found
+
+
+@cache
+def package_presets() -> Mapping[str, Preset]:
+    """Return the presets that ship with the package: the pools of the older AMD shape."""
+    text = files("omni_ci").joinpath("data/presets.yml").read_text(encoding="utf-8")
+    loaded = load_document(text, PACKAGE_FILE, PresetsFile)
+    return {preset.name: preset for preset in _presets(loaded)}
 
 
 def load_presets(text: str | bytes, *, name: str, vocabulary: Vocabulary = DEFAULT) -> Presets:
@@ -255,7 +148,7 @@ def _block_against(vocabulary: Vocabulary, path: str, block: LocatedDict) -> Ite
         what = f"{path}.platform: unknown platform {platform!r}{did_you_mean(platform, platforms)}"
         yield Problem(block.keys_at["platform"], what)
     if row is not None and isinstance(sku, str) and sku not in row.skus:
-        hint = did_you_mean(sku, row.skus)
+        hint = f"{did_you_mean(sku, row.skus)}; {own_words('skus', row.name)}"
         yield Problem(block.keys_at["sku"], f"{path}.sku: unknown SKU {sku!r} of platform {row.name!r}{hint}")
     if isinstance(cards, LocatedList):
         known = vocabulary.cards

@@ -6,26 +6,15 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omni_ci.document import Where
+from omni_ci.equipping import Equipment, entries_of, equipped, missing_env, place
 from omni_ci.model import UPLOADER_ONLY, Group, Leaf, PipelineFile, PlainStep
-from omni_ci.pods import Pods
-from omni_ci.presets import Preset, Presets
+from omni_ci.presets import Preset, SkuPreset
 from omni_ci.sdk import through_sdk
-from omni_ci.variables import GUARDS
+from omni_ci.variables import GUARDS, carries_commands
 from omni_ci.waiting import Running, Waiting
 from omni_hardware.errors import InputError
 
-# A step knows whether it is flaky, a preset only knows its machines: what the step says about these wins.
-STEP_WINS = ("retry",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
-    """What turns a preset's name into hardware. *platform* is that of the file's folder, None for any."""
-
-    presets: Presets
-    pods: Pods
-    platform: str | None = None
+__all__ = ["Equipment", "Rendered", "compose", "equipped", "own_of", "place", "render", "top_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +58,8 @@ def compose(
     beside: Iterable[Running] = (),
 ) -> Rendered:
     """Return what `render` does, before the typed classes have seen it. Raises InputError."""
-    _refuse_guards(pipeline)
-    draft = _Draft(equipment=equipment, file=pipeline.name, waiting=Waiting([(pipeline, runs), *beside]))
+    _refuse_guards(pipeline, equipment)
+    draft = _Draft(equipment=equipment, pipeline=pipeline, waiting=Waiting([(pipeline, runs), *beside]))
     leaves = [leaf for _, leaf in pipeline.leaves() if runs is None or leaf.ident in runs]
     if any(not (isinstance(leaf, PlainStep) and leaf.is_gate) for leaf in leaves):
         draft.kept = frozenset(leaf.ident for leaf in leaves)
@@ -94,45 +83,19 @@ def own_of(group: Group) -> dict[str, Any]:
     return group.model_dump(by_alias=True, exclude_unset=True, exclude={"steps", *UPLOADER_ONLY}, mode="json")
 
 
-def equipped(leaf: Leaf, equipment: Equipment) -> Any:
-    """Return *leaf* as Buildkite would read it, with what its preset brings.
-
-    The job's environment is the preset's, overridden by the step's. Raises InputError for a preset that does not
-    exist, is another platform's, or whose guards the step overrides.
-    """
-    if isinstance(leaf, PlainStep):
-        return leaf.body
-    written = leaf.written()
-    if leaf.mirror_hardwares is None:
-        return written
-    at = f"{place(leaf.where)}: step {leaf.label or leaf.ident!r}"
-    preset = equipment.presets.find(leaf.mirror_hardwares, at=at)
-    _refuse(preset, equipment.platform, written.get("env") or {}, at)
-    fragment = equipment.pods.fragment(preset)
-    env = {**(fragment.pop("env", None) or {}), **(written.get("env") or {})}
-    for name in STEP_WINS:
-        if name in written:
-            fragment.pop(name, None)
-    return {**written, **({"env": env} if env else {}), **fragment}
-
-
-def place(where: Where) -> str:
-    """Return "file:line"."""
-    return f"{where.file}:{where.line}"
-
-
 @dataclass(slots=True, kw_only=True)
 class _Draft:
     """The document as meant, growing step by step."""
 
     equipment: Equipment
-    file: str
+    pipeline: PipelineFile
     waiting: Waiting
     kept: Container[str] = frozenset()
     steps: list[Any] = field(default_factory=list)
     origins: dict[tuple[int, ...], str] = field(default_factory=dict)
     used: dict[tuple[int, ...], str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
+    said: set[str] = field(default_factory=set)
 
     def add(self, item: Group | Leaf) -> None:
         path = (len(self.steps),)
@@ -153,11 +116,31 @@ class _Draft:
 
     def _leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Any:
         # a bare `wait` is a word, and words do not know their line
-        self.origins[path] = place(leaf.where) if leaf.where.file == self.file else self.file
+        self.origins[path] = (
+            place(leaf.where) if leaf.where.file == self.pipeline.name else self.pipeline.name
+        )
+        step = equipped(leaf, self.equipment, file_env=self.pipeline.env or ())
         if not isinstance(leaf, PlainStep) and leaf.mirror_hardwares is not None:
             self.used[path] = leaf.mirror_hardwares
-        step = equipped(leaf, self.equipment)
+            self._preset(
+                leaf.mirror_hardwares, step, f"{self.origins[path]}: step {leaf.label or leaf.ident!r}"
+            )
         return self._waits(step, leaf, self.origins[path], repr(leaf.label or leaf.ident))
+
+    def _preset(self, name: str, step: Mapping[str, Any], at: str) -> None:
+        """Look at what became of a preset in *step*. Raises InputError for a variable it requires."""
+        preset = self.equipment.presets.find(name, at=at)
+        if missing := list(missing_env(step, preset, file_env=self.pipeline.env or ())):
+            raise InputError(
+                f"{at}: preset {name!r} ({place(preset.where)}) requires {', '.join(missing)}; give it under `env:` of "
+                "the step, the file or the preset"
+            )
+        if preset.is_the_packages and name not in self.said:
+            self.said.add(name)
+            self.notices.append(
+                f"{at}: preset {name!r} is not in {self.equipment.presets.file}; the package's own is used"
+                f"{_waits_of(preset)}"
+            )
 
     def _waits(self, step: Any, part: Group | Leaf, where: str, title: str) -> Any:
         """Return *step* waiting for what is uploaded, and say what became of the rest. Raises InputError."""
@@ -173,28 +156,30 @@ class _Draft:
         waits = f"waits for {', '.join(left.inherited)}" if left.inherited else ""
         does_not = f"does not wait for {', '.join(left.gone)}, which does not run" if left.gone else ""
         self.notices.append(f"{where}: {title} {'; it '.join(filter(None, (does_not, waits)))}")
-        if not left.entries:
+        own = entries_of(part.depends_on)
+        entries = left.entries + [
+            entry for entry in entries_of(step.get("depends_on")) if entry not in [*own, *left.entries]
+        ]
+        if not entries:
             return {key: value for key, value in step.items() if key != "depends_on"}
-        return {key: left.entries if key == "depends_on" else value for key, value in step.items()}
+        return {key: entries if key == "depends_on" else value for key, value in step.items()}
 
 
-def _refuse_guards(pipeline: PipelineFile) -> None:
-    """A file's environment reaches every job, so that it would contradict what a preset counts."""
-    presets = [leaf.mirror_hardwares for _, leaf in pipeline.leaves() if not isinstance(leaf, PlainStep)]
-    for name in GUARDS:
-        if name in (pipeline.env or {}) and any(presets):
+def _waits_of(preset: Preset) -> str:
+    """Return what a preset of the package does about `depends_on`, for its notice."""
+    keys = preset.filled(preset.row.depends_on) if isinstance(preset.row, SkuPreset) else []
+    return f", which waits for {', '.join(keys)} where a step waits for nothing" if keys else ""
+
+
+def _refuse_guards(pipeline: PipelineFile, equipment: Equipment) -> None:
+    """A file's environment reaches every job, so that it would contradict what a preset counts or hands over."""
+    if not pipeline.env:
+        return
+    names = {leaf.mirror_hardwares: None for _, leaf in pipeline.leaves() if not isinstance(leaf, PlainStep)}
+    used = [equipment.presets.get(name) for name in names if name is not None]
+    has_runner = any(preset is not None and getattr(preset.row, "runner", None) for preset in used)
+    for name in pipeline.env:
+        if used and (name in GUARDS or (has_runner and carries_commands(name))):
             raise InputError(
                 f"{pipeline.name}: `env: {name}` is set by the presets for every job; take it out"
-            )
-
-
-def _refuse(preset: Preset, platform: str | None, env: Mapping[str, Any], at: str) -> None:
-    if platform and preset.platform and platform != preset.platform:
-        raise InputError(
-            f"{at}: preset {preset.name!r} is {preset.platform} hardware, and this folder's pipelines are {platform}"
-        )
-    for name in GUARDS:
-        if name in env:
-            raise InputError(
-                f"{at}: `env: {name}` is set by preset {preset.name!r} for every job; take it out"
             )

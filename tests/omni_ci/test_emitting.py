@@ -11,7 +11,12 @@ from omni_ci.emitting import to_yaml
 from omni_ci.reading import read
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**6), 10**6)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+    | st.text("aé1_-.:#?|>{}[]&*!%@`'\"\\ \n\t\x85\ufeff😀$=~,", max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=6), inner, max_size=3)
     ),
@@ -21,7 +26,7 @@ values = st.recursive(
 
 @given(values)
 @example({"\x85": "a\u2028b\nc"})
-@settings(max_examples=50)
+@settings(max_examples=300)
 def test_yaml_1_1_reads_back_what_was_written(value: object) -> None:
     assert yaml.safe_load(to_yaml({"value": value})) == {"value": value}
 
@@ -32,6 +37,14 @@ def test_yaml_1_1_reads_back_what_was_written(value: object) -> None:
 )
 def test_text_stays_text_in_yaml_1_2_too(text: str) -> None:
     assert read(to_yaml({"env": {"A": text}}), "x.yml") == ({"env": {"A": text}}, [])
+
+
+@given(
+    st.dictionaries(st.text("a:#' -?yn\n", min_size=1, max_size=6), st.text("aé: #'\"\n\\-$", max_size=10))
+)
+@settings(max_examples=300)
+def test_both_readers_find_the_same_text(value: dict[str, str]) -> None:
+    assert read(to_yaml({"env": value}), "x.yml") == ({"env": value}, [])
 
 
 def test_shared_values_are_written_out() -> None:

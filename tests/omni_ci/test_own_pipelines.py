@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,17 +13,22 @@ from typing import Any
 import pytest
 import yaml
 
+from omni_ci.card_counts import check_counts
 from omni_ci.emitting import to_yaml
 from omni_ci.findings import placed
 from omni_ci.generating import generate_one
+from omni_ci.interpolation import interpolate
 from omni_ci.invocations import invocations
 from omni_ci.model import Step
 from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
 from omni_ci.pod_checks import pods_of
+from omni_ci.preset_checks import check_presets
 from omni_ci.selection import Mode
 
 ROOT = Path(__file__).parents[2]
 NAMES = pipeline_names(ROOT)
+FOLDERS = ("amd", "cuda", "intel", "npu")
+DEVICES = {"intel-devices-b60", "intel-devices-b60-2", "npu-devices-a2", "npu-devices-a3"}
 PILOTS = {"amd-cov-z-image", "cuda-cov-z-image"}
 
 
@@ -36,15 +42,19 @@ def selected(*changed: str) -> set[str]:
 
 
 def generated(name: str) -> str:
-    text = generate_one(plan(files=(name,))).text
-    assert text is not None
+    (text,) = generate_one(plan(files=(name,))).parts
     return text
 
 
-def test_the_four_pipelines_are_there() -> None:
-    assert [
-        f".buildkite/{folder}/test-{tier}.yml" for folder in ("amd", "cuda") for tier in ("merge", "ready")
-    ] == NAMES
+def test_a_pipeline_a_platform_and_tier_is_there() -> None:
+    assert NAMES == [
+        ".buildkite/amd/test-merge.yml",
+        ".buildkite/amd/test-ready.yml",
+        ".buildkite/cuda/test-merge.yml",
+        ".buildkite/cuda/test-ready.yml",
+        ".buildkite/intel/test-ready.yml",
+        ".buildkite/npu/test-ready.yml",
+    ]
 
 
 @pytest.mark.parametrize("path", ["scripts/run_cov_split.sh", "pyproject.toml", "ci/omni_ci/coverage.py"])
@@ -63,7 +73,11 @@ def test_a_changed_document_selects_nothing(path: str) -> None:
         ("tests/e2e/online_serving/test_z_image.py", {*PILOTS, "amd-e2e-z-image", "cuda-e2e-z-image"}),
         (
             "tests/omni_hardware/test_errors.py",
-            {"amd-torch-free", "cuda-torch-free", "amd-processes", "cuda-processes"},
+            {*(f"{folder}-{step}" for folder in FOLDERS for step in ("torch-free", "processes")), *DEVICES},
+        ),
+        (
+            "tests/pytest_omni/test_marks.py",
+            {f"{folder}-{step}" for folder in FOLDERS for step in ("torch-free", "processes")},
         ),
         ("tests/omni/serving/test_app.py", {"amd-runtime", "cuda-runtime"}),
     ],
@@ -119,7 +133,7 @@ def test_every_pod_passes_kubernetes_own_schema(name: str) -> None:
 def test_nothing_is_said_against_them_and_they_are_the_same_twice(name: str) -> None:
     one = generate_one(plan(files=(name,)))
     assert one.notices == ()
-    assert one.text == generated(name)
+    assert one.parts == (generated(name),)
 
 
 def test_the_pilots_run_where_they_should() -> None:
@@ -160,3 +174,49 @@ def test_every_test_is_run_by_a_step_processes_one_at_a_time(platform: str) -> N
         kinds = {is_process for is_process, word, _ in runs if name == word or name.startswith(f"{word}/")}
         needed = "pytest.mark." + "process"  # in two parts: this file has none
         assert kinds >= ({True, False} if needed in file.read_text(encoding="utf-8") else {False}), name
+
+
+@pytest.mark.parametrize("platform", ["intel", "npu"])
+def test_a_platform_without_the_runtime_runs_all_else(platform: str) -> None:
+    (pipeline,) = plan(files=(f".buildkite/{platform}/test-ready.yml",)).pipelines
+    steps = [leaf for _, leaf in pipeline.leaves() if isinstance(leaf, Step)]
+    words = {
+        word for step in steps if step.mirror_hardwares is None for word in invocations(step.commands).words
+    }
+    assert words == {"tests/omni_hardware", "tests/pytest_omni", "tests/omni_ci", "tests/contracts"}
+    assert {step.ident for step in steps if step.mirror_hardwares} == {
+        one for one in DEVICES if platform in one
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cards_of_every_job_are_one_number(name: str) -> None:
+    for one in placed(yaml.safe_load(generated(name)), {}):
+        assert list(check_counts(one.step, preset=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "runner"),
+    [
+        (".buildkite/amd/test-ready.yml", "bash scripts/run-amd-test.sh"),
+        (".buildkite/intel/test-ready.yml", "bash scripts/run-xpu-test.sh"),
+    ],
+)
+def test_a_runner_gets_every_command_of_the_steps_with_cards(name: str, runner: str) -> None:
+    written = {
+        leaf.key: list(leaf.commands)
+        for _, leaf in plan(files=(name,)).pipelines[0].leaves()
+        if isinstance(leaf, Step) and leaf.mirror_hardwares
+    }
+    handed = {
+        one.step["key"]: json.loads(interpolate(one.step["env"]["OMNI_COMMANDS"], {}))
+        for one in placed(yaml.safe_load(generated(name)), {})
+        if one.step.get("command") == runner
+    }
+    assert handed == written != {}
+    assert os.access(ROOT / runner.removeprefix("bash "), os.X_OK)
+
+
+def test_the_presets_pass_their_own_checks() -> None:
+    for configuration in plan().configurations.values():
+        assert not list(check_presets(configuration.presets, configuration.pods, configuration.policy))

@@ -99,6 +99,69 @@ def test_what_the_schema_lets_pass_is_found(break_it: Any, code: str, message: s
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
+        (("volumes", 1), {"name": "devshm"}, "two volumes are called 'devshm'"),
+        (("volumes", 1), {"name": "spare"}, "no container mounts volume 'spare'"),
+        (("containers", 1), {"name": "container-0"}, "two containers are called 'container-0'"),
+        (("containers", 1), {"name": "checkout"}, "the stack adds one of this name itself"),
+        (("initContainers", 0), {"name": "i", "volumeMounts": [{"name": "no"}]}, "'i' mounts 'no', a volume"),
+        (
+            ("initContainers", 0),
+            {"name": "i", "resources": {"limits": {"cpu": "x"}}},
+            "'i': limits cpu: 'x' is no",
+        ),
+        (
+            ("containers", 0, "volumeMounts", 1),
+            {"name": "workspace", "mountPath": "/dev/shm"},
+            "two volumes at /dev/shm",
+        ),
+        (("containers", 0, "resources", "limits", "cpu"), "2", "cpu request 4 is above its limit 2"),
+        (
+            ("containers", 0, "env", 1),
+            {"name": "A", "value": "1", "valueFrom": {"x": 1}},
+            "a value and a valueFrom",
+        ),
+    ],
+)
+def test_what_a_cluster_would_refuse_is_found(where: tuple[Any, ...], value: Any, message: str) -> None:
+    step = copy.deepcopy(SPEC)
+    holder = pod(step)
+    for part in where[:-1]:
+        holder = holder.setdefault(part, []) if isinstance(holder, dict) else holder[part]
+    if isinstance(holder, list):
+        holder.insert(where[-1], value)
+    else:
+        holder[where[-1]] = value
+    assert [code for code, said in check_pods(step, preset="mi300_2") if message in said] == ["S11"]
+
+
+def test_a_patch_merges_by_name_and_a_volume_for_the_stacks_containers_is_fine() -> None:
+    step = copy.deepcopy(SPEC)
+    pod(step)["volumes"].append({"name": "spare", "emptyDir": {}})
+    as_patch(step)
+    assert list(check_pods(step, preset="mi300_2")) == []
+    step["plugins"][0]["kubernetes"]["podSpecPatch"]["containers"].append({"image": "x"})
+    assert [said for _, said in check_pods(step, preset="mi300_2")] == [
+        "a container of the podSpecPatch has no name, by which it would be merged"
+    ]
+
+
+def test_extra_volume_mounts_mount_too() -> None:
+    step = copy.deepcopy(SPEC)
+    pod(step)["volumes"].append({"name": "spare", "emptyDir": {}})
+    step["plugins"][0]["kubernetes"]["extraVolumeMounts"] = [{"name": "spare", "mountPath": "/x"}]
+    assert list(check_pods(step, preset="mi300_2")) == []
+
+
+def test_docker_may_not_set_a_variable_twice() -> None:
+    config = {"image": "i", "environment": ["A=1", "B", "A=2"]}
+    assert list(check_pods({"plugins": [{"docker#v5.2.0": config}]}, preset=None)) == [
+        ("S11", "the docker plugin sets A twice")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
         ((), 5, "podSpec must be a mapping, not 5"),
         (("containers",), 5, "containers must be a list, not 5"),
         (("containers", 0), 5, "containers[0] must be a mapping, not 5"),

@@ -1,4 +1,4 @@
-"""Presets to plugins: every field of the three shapes, and values that try to leave their place."""
+"""Presets to plugins: every field of the four shapes, and values that try to leave their place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.pods import PodRules, Pods, package_templates, yaml_scalar
+from omni_ci.emitting import yaml_scalar
+from omni_ci.pods import PodRules, Pods, package_templates
+from omni_ci.policy import default_policy
 from omni_ci.presets import Presets, load_presets
 from omni_ci.validation import validate
 from omni_hardware.errors import InputError
@@ -54,6 +56,26 @@ skus:
     shm: 8Gi
     hf_cache: {host: /fsx/hf_cache, mount: /hf}
     retry: none
+  a3:
+    platform: npu
+    sku: A3
+    template: k8s-class
+    cards: [2, 16]
+    queue: ascend-a3
+    resource_class: npu-{cards}
+    image: registry.example/npu:${BUILDKITE_COMMIT}-a3
+    image_pull_secrets: [swr-secret]
+  b60:
+    platform: xpu
+    sku: B60
+    template: k8s-patch
+    cards: [1, 4]
+    queue: intel-gpu
+    resource: gpu.intel.com/i915
+    image: registry.example/xpu:$BUILDKITE_COMMIT
+    runner: scripts/run-xpu-test.sh
+    hf_cache: {host: /mnt/hf, mount: /hf}
+    env: {ZE_FLAT_DEVICE_HIERARCHY: FLAT}
 """
 
 
@@ -144,7 +166,136 @@ def test_the_docker_plugin_mounts_the_agent_and_counts_its_cards() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["mi300_1", "mi300_8", "l4_1", "l4_2", "l4_docker_1", "l4_docker_4"])
+def test_npu_machines_get_a_class_an_image_of_the_step_and_their_pull_secret() -> None:
+    made = fragment("a3_16")
+    assert made["agents"] == {"queue": "ascend-a3", "resource_class": "npu-16"}
+    assert made["image"] == "registry.example/npu:${BUILDKITE_COMMIT}-a3"
+    assert made["plugins"] == [
+        {
+            "kubernetes": {
+                "podSpecPatch": {
+                    "imagePullSecrets": [{"name": "swr-secret"}],
+                    "containers": [
+                        {
+                            "name": "container-0",
+                            "env": [
+                                {"name": "VLLM_CI_EXPECTED_GPU_COUNT", "value": "16"},
+                                {
+                                    "name": "HF_TOKEN",
+                                    "valueFrom": {
+                                        "secretKeyRef": {"name": "hf-token-secret", "key": "token"}
+                                    },
+                                },
+                            ],
+                        }
+                    ],
+                }
+            }
+        }
+    ]
+    assert "env" not in made
+
+
+def test_xpu_pods_count_the_cards_of_their_driver_and_have_a_runner() -> None:
+    made = fragment("b60_4")
+    assert made["command"] == "bash scripts/run-xpu-test.sh"
+    assert made["env"] == {"VLLM_CI_EXPECTED_GPU_COUNT": "4"}
+    (container,) = made["plugins"][0]["kubernetes"]["podSpecPatch"]["containers"]
+    assert container["resources"] == {
+        "limits": {"gpu.intel.com/i915": "4"},
+        "requests": {"gpu.intel.com/i915": "4"},
+    }
+    assert {entry["name"]: entry.get("value") for entry in container["env"]} == {
+        "VLLM_CI_DOCKER_DISABLED": "1",
+        "VLLM_CI_EXPECTED_GPU_COUNT": "4",
+        "ZE_FLAT_DEVICE_HIERARCHY": "FLAT",
+        "HF_HOME": "/hf",
+        "HF_TOKEN": None,
+    }
+
+
+@pytest.mark.parametrize("template", ["k8s-spec", "k8s-patch", "k8s-class"])
+def test_a_runner_is_told_that_its_pod_starts_no_containers(template: str) -> None:
+    needs = "resource_class: c" if template == "k8s-class" else "resource: amd.com/gpu"
+    text = (
+        f"skus:\n  it: {{platform: rocm, sku: MI300, template: {template}, cards: [1], queue: q, image: i, {needs}, "
+        "runner: run.sh}\n"
+    )
+    made = fragment("it_1", text)
+    assert made["command"] == "bash run.sh"
+    config = made["plugins"][0]["kubernetes"]
+    (container,) = (config.get("podSpec") or config["podSpecPatch"])["containers"]
+    assert {"name": "VLLM_CI_DOCKER_DISABLED", "value": "1"} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ("resources: {limits: {amd.com/gpu: one}}", "S11 .*'one' is no Kubernetes quantity"),
+        ("resources: {limits: {amd.com/gpu: 2}}", "S14 card counts differ: .* 2, preset l4_docker_1 1"),
+        ("volumeMounts: [{name: a, mountPath: /x}]", "S11 .* mounts 'a', a volume the pod does not declare"),
+    ],
+)
+def test_a_template_that_writes_what_a_cluster_refuses_renders_nothing(broken: str, message: str) -> None:
+    template = (
+        "{% set used = (image, shm, hf_cache) %}plugins: [{kubernetes: {podSpec: {containers: [{name: container-0, "
+        + broken
+        + "}]}}}]"
+    )
+    loaded = presets(TEXT.replace("template: docker", "template: own"))
+    with pytest.raises(InputError, match=rf"'l4_docker_1': {message}"):
+        Pods({"own": template}, RULES).fragment(loaded.find("l4_docker_1", at="here"))
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "is_retried"),
+    [
+        (-1, None, True),  # the agent was lost with its node
+        (128, None, True),
+        (255, "agent_stop", True),
+        (-1, "agent_refused", True),
+        (1, None, False),
+        (137, None, False),
+        (125, None, False),  # a guard of the runner: it would say the same again
+        (5, None, False),
+    ],
+)
+def test_agent_stack_k8s575_a_killed_pod_that_surfaces_as_1_is_a_failure_like_any_other(
+    status: int, reason: str | None, is_retried: bool
+) -> None:
+    """The stack may report a pod's 137 as 1: a rule for 137 would never match, and one for 1 repeats failed tests."""
+    policy = default_policy()
+    rules = PodRules(
+        secrets={}, infra_retry=[rule.model_dump(exclude_none=True) for rule in policy.retry.infra]
+    )
+    for name in ("mi300_1", "l4_1", "a3_2", "b60_1"):
+        made = Pods(package_templates(), rules).fragment(presets().find(name, at="here"))
+        automatic = made["retry"]["automatic"]
+        assert all(rule["limit"] == 1 for rule in automatic)
+        matching = [
+            rule
+            for rule in automatic
+            if rule.get("exit_status", status) in {status, "*"}
+            and rule.get("signal_reason", reason) in {reason, "*"}
+        ]
+        assert bool(matching) is is_retried, name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mi300_1",
+        "mi300_8",
+        "l4_1",
+        "l4_2",
+        "l4_docker_1",
+        "l4_docker_4",
+        "a3_2",
+        "a3_16",
+        "b60_1",
+        "b60_4",
+    ],
+)
 def test_every_shape_passes_all_checks(name: str) -> None:
     assert validate({"steps": [step(name)]}, presets={(0,): name}) == ()
 
@@ -187,7 +338,7 @@ def test_a_broken_template_names_itself_and_the_preset(template: str, message: s
     loaded = presets(TEXT.replace("template: docker", "template: own"))
     with pytest.raises(InputError, match=message) as refused:
         Pods({"own": template}, RULES).fragment(loaded.find("l4_docker_1", at="here"))
-    assert "presets.yml:30" in str(refused.value)
+    assert "presets.yml:29" in str(refused.value)
     assert "'l4_docker_1'" in str(refused.value)
 
 
@@ -265,8 +416,8 @@ def test_a_copy_is_given_each_time() -> None:
 
 
 def test_a_presets_own_secret_or_env_wins_over_policy() -> None:
-    text = TEXT.replace("env: {AMD_CI_RUNTIME", "env: {HF_TOKEN: none, AMD_CI_RUNTIME")
+    text = TEXT.replace("env: {AMD_CI_RUNTIME", 'env: {HF_TOKEN: "", AMD_CI_RUNTIME')
     container = fragment("mi300_1", text)["plugins"][0]["kubernetes"]["podSpecPatch"]["containers"][0]
     assert [entry for entry in container["env"] if entry["name"] == "HF_TOKEN"] == [
-        {"name": "HF_TOKEN", "value": "none"}
+        {"name": "HF_TOKEN", "value": ""}
     ]

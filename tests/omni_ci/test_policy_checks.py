@@ -6,6 +6,7 @@ import pytest
 
 from omni_ci.policy import default_policy, load_policy
 from omni_ci.policy_checks import check_policy
+from omni_ci.validation import validate
 
 POLICY = load_policy(
     """
@@ -132,6 +133,41 @@ def test_a_model_that_is_not_listed_is_not_measured(how: str) -> None:
     )
     assert not list(check_policy({"commands": f"omni-ci cov split {how}"}, POLICY))
     assert not list(check_policy({"command": "omni-ci cov split --model-id z_image"}, policy))
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (gpu_step(env="OTHER"), "container 'container-0' has no HF_HOME, which policy.yml requires"),
+        (gpu_step(queue="rtxx"), "queue 'rtxx' is not allowed by policy.yml: l4-*"),
+        (gpu_step(image="evil/x"), "image 'evil/x' is not allowed by policy.yml: registry.example/omni/*"),
+        (gpu_step(path="/etc"), "host path '/etc' is not allowed by policy.yml: /mnt/hf-cache"),
+    ],
+)
+def test_the_preset_is_named_for_what_its_machines_are(step: Any, said: str) -> None:
+    (found,) = check_policy(step, POLICY, whose="preset 'l4_1' (presets.yml:3): ")
+    assert found.startswith(f"preset 'l4_1' (presets.yml:3): {said}")
+    placed = validate(
+        {"steps": [step]}, presets={(0,): "l4_1"}, places={"l4_1": "presets.yml:3"}, policy=POLICY
+    )
+    (finding,) = [one for one in placed if one.code == "POLICY"]
+    assert finding.message.startswith(f"step 'x': preset 'l4_1' (presets.yml:3): {said}")
+
+
+def test_a_class_of_the_controller_holds_devices_too() -> None:
+    step = {"commands": ["x"], "agents": {"resource_class": "npu-2"}, "image": IMAGE}
+    (said,) = check_policy(step, POLICY)
+    assert said.startswith("the pod of resource class 'npu-2' has no HF_HOME")
+    env = [{"name": "HF_HOME", "value": "/hf"}]
+    patch = {"podSpecPatch": {"containers": [{"name": "container-0", "env": env}]}}
+    assert not list(check_policy({**step, "plugins": [{"kubernetes": patch}]}, POLICY))
+
+
+def test_a_model_is_read_from_commands_that_travel_in_the_environment() -> None:
+    policy = load_policy("schema: 1\ncoverage: {model_ids: [z_image]}", name="policy.yml")
+    env = {"OMNI_COMMANDS": '["scripts/run_cov_split.sh --model-id other"]'}
+    (said,) = check_policy({"command": "bash run.sh", "env": env}, policy)
+    assert said.startswith("--model-id other is not in coverage.model_ids")
 
 
 def test_the_package_allows_everything() -> None:

@@ -30,7 +30,24 @@ def test_a_block_makes_one_preset_a_card_count() -> None:
     found = presets.find("mi300_4", at="x.yml:1")
     assert (found.cards, found.queue, found.platform) == (4, "amd_mi300_4", "rocm")
     assert found.image == "registry.example/omni-rocm:$BUILDKITE_COMMIT"
-    assert found.where.line == 4
+    assert found.where.line == 3  # where its block's name stands
+
+
+def test_the_schema_need_not_be_written() -> None:
+    text = block().removeprefix("schema: 1\n")
+    assert list(load_presets(text, name="p.yml").by_name) == ["mi300_1", "mi300_2", "mi300_4", "mi300_8"]
+    with pytest.raises(LoadError, match=r"p\.yml:1:1: schema is 2; it must be 1"):
+        load_presets("schema: 2\n" + text, name="p.yml")
+
+
+def test_a_preset_stands_where_its_name_is_written() -> None:
+    text = "skus:\n  one: &one\n    platform: cuda\n    sku: L4\n    template: docker\n    cards: [1]\n    queue: q\n"
+    text += "    image: i\n  two: *one\nfragments:\n  three:\n    image: i\n"
+    presets = load_presets(text, name="p.yml")
+    lines = {name: preset.where.line for name, preset in presets.by_name.items()}
+    assert lines == {"one_1": 2, "two_1": 9, "three": 11}
+    assert presets.places["two_1"] == "p.yml:9"
+    assert presets.places["mi300_1"].startswith("omni_ci/data/presets.yml:")
 
 
 def test_two_blocks_of_one_sku_have_names_of_their_own() -> None:
@@ -61,6 +78,10 @@ def test_an_unknown_preset_names_the_place_the_nearest_and_the_file() -> None:
             r"p\.yml:5:5: skus\.mi300\.sku: unknown SKU 'MI3000' of platform 'rocm' \(did you mean 'MI300'",
         ),
         ({"sku": "L4"}, r"unknown SKU 'L4' of platform 'rocm'"),
+        (
+            {"sku": "RTX6000"},
+            r"\(known: MI250, MI300, MI325, MI355\); a SKU of your own goes into \[tool\.omni\.skus\] rocm of pyproject\.toml",
+        ),
         ({"platform": "cpu", "sku": "any"}, "unknown platform 'cpu'"),
         ({"cards": "[1, 17]"}, r"p\.yml:7:16: skus\.mi300\.cards: 17 is not among 1…16"),
         ({"cards": "[]"}, "cards is empty"),
@@ -82,6 +103,27 @@ def test_an_unknown_preset_names_the_place_the_nearest_and_the_file() -> None:
         ({"node_selector": "{a: on, b: true}"}, "b: true is a bool here; quote"),
         ({"shm": "1Gi", "per_card": "{shm: 1Gi}"}, "shm is given twice"),
         ({"secrets": "{HF_TOKEN: a/b/c}"}, "write the secret as `name/key`"),
+        (
+            {"env": "{HF_TOKEN: hf_abcdefgh}"},
+            "HF_TOKEN is a secret, and this text is uploaded; write `HF_TOKEN: name/key`",
+        ),
+        ({"job_env": '{HF_TOKEN: "$HF_TOKEN"}'}, "HF_TOKEN is a secret, and this text is uploaded"),
+        ({"env": "{A: 1}", "job_env": "{A: 1}"}, "A is under `env:` and under `job_env:`; keep one"),
+        ({"job_env": "{T: x}", "secrets": "{T: a/b}"}, "T is under `job_env:` and under `secrets:`"),
+        ({"env": "{OMNI_COMMANDS: x}"}, "OMNI_COMMANDS is set from a step's commands"),
+        ({"job_env": "{VLLM_CI_DOCKER_DISABLED: 0}"}, "VLLM_CI_DOCKER_DISABLED is set by the pod template"),
+        ({"runner": "/bin/run.sh"}, "'/bin/run.sh' is no path of a script from the repository's root"),
+        ({"runner": "a/../../run.sh"}, "is no path of a script"),
+        ({"runner": '"run.sh; rm"'}, "is no path of a script"),
+        ({"test_commands": "true"}, "`test_commands:` is for a `runner:` that reads them"),
+        ({"required_env": "[A B]"}, "'A B' is no name of an environment variable"),
+        ({"depends_on": '"{image}"'}, r"unknown placeholder \{image\}"),
+        ({"priority": "high"}, "must be a whole number"),
+        ({"template": "k8s-class"}, "template k8s-class needs `resource_class:`"),
+        (
+            {"template": "k8s-class", "resource_class": "c", "image": None},
+            "template k8s-class needs `image:`",
+        ),
         ({"qeue": "x"}, r"unknown key \(did you mean 'queue'\?\)"),
         ({"hf_cache": "{host: mnt, mount: /m}"}, "hf_cache.host"),
     ],
@@ -92,7 +134,7 @@ def test_a_bad_block_is_refused_at_its_place(changes: dict[str, str | None], mes
 
 
 def test_numbers_stay_as_they_are_written() -> None:
-    changes = dict.fromkeys(("env", "job_env", "agents"), "{A: 1.10, B: 1e3, C: '1.20', <<: *more}")
+    changes = dict.fromkeys(("env", "agents"), "{A: 1.10, B: 1e3, C: '1.20', <<: *more}")
     text = "x-more: &more {D: 1.30, A: 9}\n" + block(
         **changes, node_selector="{k8s: 1.30}", annotations="{n: 010}"
     )
@@ -138,7 +180,7 @@ mirror_hardwares:
 
 def test_a_fragment_must_not_take_the_name_of_a_generated_preset() -> None:
     text = block() + "fragments:\n  mi300_2: {image: x}\n"
-    with pytest.raises(LoadError, match=r"p\.yml:\d+:\d+: preset 'mi300_2' is already made by line 4"):
+    with pytest.raises(LoadError, match=r"p\.yml:\d+:\d+: preset 'mi300_2' is already made by line 3"):
         load_presets(text, name="p.yml")
 
 

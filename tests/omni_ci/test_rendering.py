@@ -192,10 +192,8 @@ def test_another_platforms_preset_is_refused() -> None:
 
 
 def test_a_key_the_classes_lose_stops_the_rendering() -> None:
-    text = PIPELINE.replace("{exit_status: 128, limit: 2}", "{exit_status: 128, limits: 2}")
-    with pytest.raises(
-        DroppedKeyError, match=r"a\.yml:19: step 'Two': `retry\.automatic\.0\.limits` is dropped"
-    ):
+    text = PIPELINE.replace("commands: [echo]", "commands: [echo]\n    notify: [{slack: x, iff: y}]")
+    with pytest.raises(DroppedKeyError, match=r"a\.yml:26: step 'Last': `notify\.0\.iff` is dropped"):
         rendered(text)
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from omni_ci.configuration import Configuration
 from omni_ci.places import Tree
 from omni_ci.planning import configurations_of, named_from_root, pipeline_names, repository_root
+from omni_ci.preset_checks import check_presets
 from omni_ci.presets import Preset, SkuPreset
 from omni_ci.report import print_columns, say
 from omni_ci.selection import ConfigKind
-from omni_hardware.errors import InputError
+from omni_hardware.errors import CheckError, InputError
 
 # Where there is no pipeline yet, the presets are looked for as one would.
 _NONE_YET = ".buildkite/cuda/test-ready.yml"
 
 
 def presets(*, presets: str | None = None) -> int:
-    """List the hardware presets.
+    """List the hardware presets, and say what is wrong with any.
 
     Parameters
     ----------
@@ -35,15 +37,30 @@ def presets(*, presets: str | None = None) -> int:
     files = [file for file, one in loaded.items() if one.presets.by_name]
     if not files:
         raise InputError(f"no presets in {next(iter(loaded))}; start with `omni-ci init`")
-    for notice in dict.fromkeys(notice for one in loaded.values() for notice in one.notices):
+    for notice in dict.fromkeys(notice for one in loaded.values() for notice in one.presets.notices):
         say(f"note: {notice}")
-    for one in loaded.values():
-        for preset in one.presets.by_name.values():
-            one.pods.fragment(preset)  # a template that cannot render is an error here too
+    # a template that cannot render is an error here too
+    wrong = [str(finding) for one in loaded.values() for finding in _checked(one, root)]
     rows = [_row(preset) for file in files for preset in loaded[file].presets.by_name.values()]
     print_columns(("preset", "hardware", "cards", "queue", "template", "from"), rows, sys.stdout)
-    print(f"{len(rows)} presets in {', '.join(files)}")
+    print(f"{len(rows)} preset{'' if len(rows) == 1 else 's'} in {', '.join(files)}")
+    if wrong:
+        raise CheckError("\n".join(wrong))
     return 0
+
+
+def _checked(configuration: Configuration, root: Path) -> Iterator[object]:
+    yield from check_presets(configuration.presets, configuration.pods, configuration.policy)
+    yield from _absent_runners(configuration.presets.by_name, root)
+
+
+def _absent_runners(presets: Mapping[str, Preset], root: Path) -> Iterator[str]:
+    told: set[int] = set()
+    for preset in presets.values():
+        runner = preset.row.runner if isinstance(preset.row, SkuPreset) else None
+        if runner and not (root / runner).is_file() and id(preset.row) not in told:
+            told.add(id(preset.row))
+            yield f"{preset.where.file}:{preset.where.line}: preset {preset.name!r}: there is no runner {runner}"
 
 
 def _row(preset: Preset) -> Sequence[str]:
