@@ -5,6 +5,7 @@ Cyclopts only gathers; what it cannot gather is printed by us, in one message, w
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import os
@@ -35,6 +36,10 @@ class Command:
     about: str
     # Everything after `--` goes to the child command, untouched, as the parameter `forwarded`.
     forwards: bool = False
+    # Reads its own words and needs no extra: it runs in images that hold the base install only.
+    is_bare: bool = False
+    # The exit code is that of a child, so that 125 is what says "nothing was run".
+    is_transparent: bool = False
 
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
@@ -48,14 +53,38 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             target="omni_ci.commands.upload:upload",
             about="Hand the pipeline to buildkite-agent, with its reasons.",
         ),
+        "bootstrap": Command(
+            target="omni_ci.commands.bootstrap:bootstrap",
+            about="Give the steps that upload pipelines their conditions.",
+        ),
+        "gate": Command(
+            target="omni_ci.commands.gate:gate",
+            about="Say by the exit code whether a level of a platform runs: 0 skip, 10 run.",
+        ),
+        "lint": Command(
+            target="omni_ci.commands.lint:lint",
+            about="Say what is wrong with pipelines though they load and render.",
+        ),
         "presets": Command(target="omni_ci.commands.presets:presets", about="List the hardware presets."),
         "init": Command(
             target="omni_ci.commands.init:init", about="Write a commented starter .buildkite folder."
+        ),
+        "exec": Command(
+            target="omni_ci.commands.exec:exec_",
+            about="Run a job's commands in its pod, each with a status of its own.",
+            is_bare=True,
+            is_transparent=True,
+        ),
+        "run": Command(
+            target="omni_ci.commands.run:run",
+            about="Run the selected steps that this machine can run.",
+            is_transparent=True,
         ),
         "cov split": Command(
             target="omni_ci.commands.cov:split",
             about="Run a model's offline and online tests with a coverage report each.",
             forwards=True,
+            is_transparent=True,
         ),
     }
 )
@@ -90,6 +119,8 @@ def main(tokens: Sequence[str] | None = None) -> None:
 
 def run(tokens: list[str]) -> int:
     """Return the exit code of the command that *tokens* name; raises OmniError."""
+    if tokens and (row := COMMANDS.get(tokens[0])) is not None and row.is_bare:
+        return int(_loaded(row.target)(tokens[1:]))
     require_extra(CI_MODULES)
     require_known(tokens)
     import cyclopts
@@ -156,8 +187,18 @@ def build_app() -> App:
 
 
 def _forwards(tokens: Sequence[str]) -> bool:
+    return any(row.forwards for row in _rows(tokens))
+
+
+def _rows(tokens: Sequence[str]) -> list[Command]:
     words = f"{' '.join(tokens)} "
-    return any(row.forwards and words.startswith(f"{name} ") for name, row in COMMANDS.items())
+    return [row for name, row in COMMANDS.items() if words.startswith(f"{name} ")]
+
+
+def _loaded(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def _version() -> str:
@@ -169,7 +210,8 @@ def _version() -> str:
 def _prepare_output(tokens: Sequence[str]) -> None:
     """Let any text be printed in any locale. Raises where standard output is closed: nothing could be said."""
     if sys.stdout is None:
-        refusal = GuardError if _forwards(tokens) else InfrastructureError
+        is_transparent = any(row.is_transparent for row in _rows(tokens))
+        refusal = GuardError if is_transparent else InfrastructureError
         raise refusal("standard output is closed; send it to a file or to /dev/null")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -43,7 +43,7 @@ def test_help_lists_every_command_and_imports_none():
     [
         (["plam"], "no command 'plam' (did you mean 'plan'?)"),
         (["cov", "splt"], "no command 'splt' (did you mean 'split'?)"),
-        (["xyzzy"], "no command 'xyzzy' (known: cov, "),
+        (["xyzzy"], "no command 'xyzzy' (known: bootstrap, cov, "),
         (["cov", "split", "--model-id"], "--model-id requires an argument"),
         (
             ["cov", "split", "--model-id", "z", "extra"],
