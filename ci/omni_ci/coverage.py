@@ -17,6 +17,9 @@ from omni_ci.errors import GuardError
 from omni_hardware.errors import InputError
 
 NO_TESTS = 5
+# What a pipeline sets on its steps in builds that do not measure.
+VARIABLE = "OMNI_COVERAGE"
+OFF = "off"
 _MODEL_ID = re.compile(r"[a-z0-9_]+")
 _STEP_ID = re.compile(r"[A-Za-z0-9_.-]+")
 
