@@ -1,0 +1,129 @@
+"""`omni-ci lint`: what is wrong with pipelines though they load, render and run."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from omni_ci.baseline import Compared, compared, load_baseline, written
+from omni_ci.commands.making import KnownKeys
+from omni_ci.commands.selecting import named
+from omni_ci.facts import ConfigKind
+from omni_ci.lint_findings import FORMATS, Finding, counted
+from omni_ci.linting import chosen, findings, load_repository
+from omni_ci.report import print_columns, say, write_document
+from omni_ci.rules.rule import Rule
+from omni_hardware.errors import CheckError, InputError
+
+Codes = Annotated[tuple[str, ...], Parameter(negative="")]
+
+
+def lint(
+    *files: str,
+    list_rules: Annotated[bool, Parameter(name="--list", negative="")] = False,
+    output: Annotated[Literal["text", "json", "annotation"], Parameter(name="--format")] = "text",
+    select: Codes = (),
+    ignore: Codes = (),
+    baseline: str | None = None,
+    write_baseline: str | None = None,
+    known_key: KnownKeys = None,
+    presets: str | None = None,
+    dependencies: str | None = None,
+    policy: str | None = None,
+) -> int:
+    """Say what is wrong with pipelines though they load and render; exit 3 where there is something.
+
+    Parameters
+    ----------
+    files
+        Pipeline files; without any, every .buildkite/*/test-*.yml of the repository.
+    list_rules
+        Show the rules instead.
+    output
+        Lines for people, JSON, or Markdown for a build's page.
+    select
+        Only these rules: CI001,CI002; repeatable.
+    ignore
+        Not these rules, likewise.
+    baseline
+        A file of findings to live with; what it names is not reported.
+    write_baseline
+        Write all findings to this file instead of reporting them.
+    known_key
+        Keys of steps that live only in Buildkite, which `depends_on` may name.
+    presets
+        The presets file, instead of the one found beside the pipeline or in .buildkite/.
+    dependencies
+        The registry of watched paths, likewise.
+    policy
+        The policy file, likewise.
+
+    """
+    asked = chosen(_codes("--select", select), _codes("--ignore", ignore))
+    if list_rules:
+        rows = [(rule.code, rule.title) for rule in asked]
+        print_columns(("rule", "what must hold"), rows, sys.stdout)
+        return 0
+    known = load_baseline(_read(baseline), name=baseline) if baseline is not None else Counter()
+    given = {ConfigKind.PRESETS: presets, ConfigKind.REGISTRY: dependencies, ConfigKind.POLICY: policy}
+    repository = load_repository(
+        Path.cwd(),
+        files,
+        given={kind: path for kind, path in given.items() if path is not None},
+        known_keys=named("--known-key", known_key, "the key of a step"),
+    )
+    for notice in repository.notices:
+        say(f"note: {notice}")
+    asked = _answerable(asked, bool(files))
+    found = findings(repository.context, asked)
+    if write_baseline is not None:
+        return _write(write_baseline, found)
+    judged = compared(found, known, codes=[rule.code for rule in asked] if not files else ())
+    return _report(judged, output, len(asked))
+
+
+def _report(judged: Compared, output: str, asked: int) -> int:
+    for entry in judged.stale:
+        say(f"note: the baseline's {entry} is not found any more; take it out, or write the baseline anew")
+    text = FORMATS[output](judged)
+    if text:
+        write_document(text)
+    say(f"{counted(judged)} by {asked} rule{'' if asked == 1 else 's'}")
+    return CheckError.exit_code if judged.new else 0
+
+
+def _answerable(asked: tuple[Rule, ...], is_partial: bool) -> tuple[Rule, ...]:
+    """Leave out the rules that ask about all pipelines where only some were named, and say so."""
+    left = tuple(rule for rule in asked if not (is_partial and rule.asks_about_all))
+    for rule in asked:
+        if rule not in left:
+            say(f"note: {rule.code} asks about all pipelines at once; name no files to have it answered")
+    return left
+
+
+def _write(path: str, found: tuple[Finding, ...]) -> int:
+    try:
+        Path(path).write_text(written(found), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--write-baseline {path}: cannot be written: {error.strerror}") from error
+    say(f"{len(found)} finding{'' if len(found) == 1 else 's'} written to {path}")
+    return 0
+
+
+def _codes(flag: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    codes = tuple(code.strip() for value in values for code in value.split(","))
+    if not all(codes or ("x",)):
+        raise InputError(f"{flag} names nothing; give it a rule's code, or leave it out")
+    return codes
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"--baseline {path}: cannot be read: {why}") from error
