@@ -29,6 +29,7 @@ FLAGS = {
     ConfigKind.PRESETS: "--presets",
     ConfigKind.REGISTRY: "--dependencies",
     ConfigKind.POLICY: "--policy",
+    ConfigKind.TEMPLATE: "--templates",
 }
 
 
@@ -56,16 +57,20 @@ class Configuration:
     pods: Pods
     sources: Mapping[str, ConfigKind]
     texts: Mapping[str, str]
+    unplaced: tuple[str, ...] = ()
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a reader of another dialect should know."""
-        return self.presets.notices
+        """What a reader of another dialect should know, and the folders whose platform nobody does (*unplaced*)."""
+        return (*self.presets.notices, *map(self._unplaced, self.unplaced))
 
-    def equipment(self, file: str) -> Equipment:
-        """Return what renders the pipeline *file*; its folder names the platform."""
-        folder = posixpath.basename(posixpath.dirname(file))
-        return Equipment(presets=self.presets, pods=self.pods, platform=self.policy.platforms.get(folder))
+    def _unplaced(self, folder: str) -> str:
+        name, known = posixpath.basename(folder), ", ".join(self.policy.platforms)
+        return (
+            f"{folder}/: {self.policy.where.file} has no platform whose folder is {name!r} (it has {known}), so that "
+            f"presets of any platform are taken; add `platforms: {{{name}: …}}` to {FOLDER}/policy.yml, such as "
+            f"{name}: cuda"
+        )
 
 
 def load_configuration(
@@ -75,7 +80,8 @@ def load_configuration(
     vocabulary: Vocabulary,
     given: Mapping[ConfigKind, str] | None = None,
 ) -> Configuration:
-    """Return what the *pipelines* (paths) are rendered with; *given* names files instead of searching for them.
+    """Return what the *pipelines* (paths) are rendered with; *given* names files (for templates a folder) instead of
+    searching for them.
 
     Searched: beside the pipeline, in its ../common/, in .buildkite/. Without presets there are none, without a
     registry there are no keys, without a policy the package's holds. Raises InputError for a file that cannot be
@@ -97,7 +103,7 @@ def load_configuration(
     policy_file = text_of(ConfigKind.POLICY)
     policy = load_policy(policy_file[1], name=policy_file[0]) if policy_file else default_policy()
     presets_file, registry_file = text_of(ConfigKind.PRESETS), text_of(ConfigKind.REGISTRY)
-    templates = dict(_templates(files, texts, sources))
+    templates = dict(_templates(files, texts, sources, given=(given or {}).get(ConfigKind.TEMPLATE)))
     return Configuration(
         presets=load_presets(presets_file[1], name=presets_file[0], vocabulary=vocabulary)
         if presets_file
@@ -107,6 +113,17 @@ def load_configuration(
         pods=Pods(templates, _rules(policy)),
         sources=sources,
         texts=texts,
+        unplaced=tuple(_unplaced(paths, policy)),
+    )
+
+
+def _unplaced(pipelines: Iterable[str], policy: Policy) -> Iterator[str]:
+    """Yield the folders below .buildkite/ that are no platform's; a file elsewhere was placed by whoever named it."""
+    folders = dict.fromkeys(map(posixpath.dirname, pipelines))
+    yield from (
+        folder
+        for folder in folders
+        if posixpath.dirname(folder) == FOLDER and posixpath.basename(folder) not in policy.platforms
     )
 
 
@@ -144,16 +161,18 @@ def _beside(files: Files, pipeline: str, kind: ConfigKind) -> str | None:
 
 
 def _templates(
-    files: Files, texts: dict[str, str], sources: dict[str, ConfigKind]
+    files: Files, texts: dict[str, str], sources: dict[str, ConfigKind], *, given: str | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the package's templates, then the repository's, which override them by name."""
+    folders = [given or TEMPLATES]
+    if given is not None and not any(path.endswith(SUFFIX) for path in files.listed(given)):
+        raise InputError(f"{FLAGS[ConfigKind.TEMPLATE]} {given}: there is no *{SUFFIX} in such a folder")
     package = template_folder()
     if package.is_relative_to(files.root):
         # the package is part of this repository: its templates have a history too
-        folders = [package.relative_to(files.root).as_posix(), TEMPLATES]
+        folders = [package.relative_to(files.root).as_posix(), *folders]
     else:
         yield from package_templates().items()
-        folders = [TEMPLATES]
     for path in (path for folder in folders for path in files.listed(folder) if path.endswith(SUFFIX)):
         text = files.read(path)
         if text is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from omni_ci.configuration import Configuration, Files
-from omni_ci.loading import load_pipeline
+from omni_ci.inference import Fitted
 from omni_ci.model import Group, Leaf, PipelineFile, step_id
 from omni_ci.registry import Registry
 from omni_ci.rendering import Equipment, equipped, own_of, top_of
@@ -16,16 +16,22 @@ from omni_hardware.errors import OmniError
 UNREADABLE = "definition at base unreadable"
 
 
+# From a text, its name and a configuration to the pipeline, with the hardware its steps get.
+Read = Callable[[str, str, Configuration], Fitted]
+
+
 def changed_definitions(
     pipelines: Iterable[PipelineFile],
     *,
     head: tuple[Files, Configuration],
     base: Files,
     load: Callable[[Files], Configuration],
+    read: Read,
 ) -> dict[str, DefinitionChange]:
     """Return the steps of *pipelines* that differ from those at *base*, by `file#ident`, with what differs.
 
-    *load* loads the configuration of a side. A base that cannot be loaded makes a difference of its own.
+    *load* loads the configuration of a side, *read* reads a pipeline with it. A base that cannot be loaded makes a difference
+    of its own.
     """
     files, configuration = head
     try:
@@ -39,20 +45,20 @@ def changed_definitions(
         text = base.read(pipeline.name)
         if same and text is not None and text == files.read(pipeline.name):
             continue
-        for ident, change in _in_file(pipeline, text, configuration, before):
+        for ident, change in _in_file(pipeline, text, configuration, before, read):
             found[step_id(pipeline.name, ident)] = change
     return found
 
 
 def _in_file(
-    pipeline: PipelineFile, text: str | None, head: Configuration, base: Configuration
+    pipeline: PipelineFile, text: str | None, head: Configuration, base: Configuration, read: Read
 ) -> Iterator[tuple[str, DefinitionChange]]:
     idents = [leaf.ident for _, leaf in pipeline.leaves()]
     if text is None:
         yield from ((ident, DefinitionChange(f"{pipeline.name} is new")) for ident in idents)
         return
     try:
-        before = load_pipeline(text, name=pipeline.name)
+        before = read(text, pipeline.name, base).pipeline
     except OmniError as error:
         yield from ((ident, _unreadable(error)) for ident in idents)
         return

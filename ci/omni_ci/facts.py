@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from omni_ci.changes import ChangeSet
+from omni_ci.imports import ImportGraph
 from omni_ci.model import Group, Leaf, step_id
 from omni_ci.patterns import matches, matching
 from omni_ci.policy import Policy
@@ -27,6 +28,7 @@ class Rule(StrEnum):
     IMPORT = "import"
     LABEL = "label"
     ONLY = "only"
+    HARDWARE = "hardware"
     DEFAULT = "default"
 
 
@@ -45,6 +47,10 @@ class Reason:
 
     rule: Rule
     because: str
+
+
+# What was settled about a step before its rules are asked: whether it runs, and why.
+Decision = tuple[bool, Reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +119,11 @@ class Facts:
     configs: Mapping[str, ConfigKind]
     labels: tuple[str, ...]
     links: Links
+    decided: Mapping[str, Decision] = field(default_factory=dict)
+    imports: ImportGraph | None = None
     notices: list[str] = field(default_factory=list)
     _hits: dict[tuple[str, ...], Reason | None] = field(default_factory=dict)
+    _closures: dict[tuple[str, ...], Mapping[str, str | None]] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -170,6 +179,14 @@ class Facts:
         if entries not in self._hits:
             self._hits[entries] = self._watched_change(entries)
         return self._hits[entries]
+
+    def imported_by(self, files: tuple[str, ...]) -> Mapping[str, str | None]:
+        """Return what *files* lead to by import statements, as ImportGraph.closure does; nothing where none counts."""
+        if self.imports is None:
+            return {}
+        if files not in self._closures:
+            self._closures[files] = self.imports.closure(files)
+        return self._closures[files]
 
     def why_not(self, case: Case) -> Reason:
         """Return why a step does not run, once no reason to run it was found."""

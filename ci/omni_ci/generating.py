@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from omni_ci.emitting import to_yaml
 from omni_ci.findings import Finding
-from omni_ci.neighbours import neighbours_of
+from omni_ci.neighbours import neighbours_of, step_keys
 from omni_ci.planning import Plan
-from omni_ci.rendering import render
+from omni_ci.rendering import Rendered, render
 from omni_ci.schema_checks import kubernetes_is_checked
+from omni_ci.splitting import split
 from omni_ci.validation import require_valid, validate
 from omni_hardware.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """The YAML of one pipeline, None where nothing is selected, and what a reader should know about it."""
+    """The YAML of one pipeline, an upload each; none where nothing is selected. *notices* a reader should know."""
 
-    text: str | None
+    parts: tuple[str, ...]
     notices: tuple[str, ...]
 
 
@@ -41,14 +43,10 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
         beside=beside.pipelines,
     )
     if rendered.is_empty:
-        return Generated(text=None, notices=(*beside.notices, *rendered.notices))
-    findings: tuple[Finding, ...] = validate(
-        rendered.document,
-        origins=rendered.origins,
-        presets=rendered.presets,
-        known_keys=beside.keys | known_keys,
-        policy=configuration.policy,
-    )
+        return Generated(parts=(), notices=(*beside.notices, *rendered.notices))
+    parts = split(rendered)
+    judged = partial(validate, policy=configuration.policy)
+    findings = tuple(_findings(rendered, parts, judged, beside.keys | known_keys))
     require_valid(findings)
     unchecked = (
         ()
@@ -56,6 +54,25 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
         else ("pods were not judged by Kubernetes' schema: the `validate` extra is not installed",)
     )
     return Generated(
-        text=to_yaml(rendered.document),
+        parts=tuple(to_yaml(part.document) for part in parts),
         notices=(*beside.notices, *rendered.notices, *map(str, findings), *unchecked),
     )
+
+
+def _findings(
+    whole: Rendered,
+    parts: tuple[Rendered, ...],
+    judged: Callable[..., tuple[Finding, ...]],
+    known: frozenset[str],
+) -> Iterable[Finding]:
+    """Return what is wrong with the pipeline, and with each upload by itself where there are several."""
+    found = judged(whole.document, origins=whole.origins, presets=whole.presets, known_keys=known)
+    if len(parts) == 1:
+        return found
+    # S12 is about one upload, and the whole is none
+    each = [finding for finding in found if finding.code != "S12"]
+    earlier = known
+    for part in parts:
+        each += judged(part.document, origins=part.origins, presets=part.presets, known_keys=earlier)
+        earlier |= frozenset(step_keys(part.document))
+    return dict.fromkeys(each)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omni_ci.configuration import FOLDER
+from omni_ci.beside import yaml_files
 from omni_ci.model import Group
 from omni_ci.places import Tree
 from omni_ci.planning import Plan
@@ -58,9 +58,8 @@ def neighbours_of(plan: Plan, *, known_keys: Iterable[str] = ()) -> Neighbours:
 
 def keys_by_file(root: Path) -> Mapping[str, frozenset[str]]:
     """Return the step keys of every YAML file under .buildkite/ that holds steps, whatever else it may hold."""
-    paths = [path for ending in ("yml", "yaml") for path in (root / FOLDER).rglob(f"*.{ending}")]
-    names = sorted(path.relative_to(root).as_posix() for path in paths)
-    found = {name: frozenset(step_keys(read(Tree(root).read(name) or "", name)[0])) for name in names}
+    tree = Tree(root)
+    found = {name: frozenset(step_keys(read(tree.read(name) or "", name)[0])) for name in yaml_files(tree)}
     return {name: keys for name, keys in found.items() if keys}
 
 

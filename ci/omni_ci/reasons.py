@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
 from omni_ci.facts import Case, ConfigKind, Facts, Reason, Rule
+from omni_ci.imports import chain
 from omni_ci.invocations import Invocations, invocations
 from omni_ci.model import Step
 from omni_ci.patterns import literal_prefix, matching
@@ -95,6 +96,20 @@ def own_tests(case: Case, facts: Facts) -> Reason | None:
     return next((reason for path in paths if (reason := _changed_test(path, facts))), None)
 
 
+def imported(case: Case, facts: Facts) -> Reason | None:
+    """A file changed that the step's tests lead to by import statements, where policy counts those."""
+    if facts.imports is None or not isinstance(case.leaf, Step) or not (case.own or case.gate):
+        return None
+    paths = list(_test_paths(invocations(case.leaf.commands), facts))
+    files = {file for path in paths for file in _files_at(path, facts.head) if file.endswith(".py")}
+    files |= {conftest for path in paths for conftest in _conftests(path) if conftest in facts.head}
+    reached = facts.imported_by(tuple(sorted(files)))
+    hit = next((path for path in facts.names if path in reached and reached[path] is not None), None)
+    return (
+        Reason(Rule.IMPORT, f"{hit} changed, which its tests import: {chain(reached, hit)}") if hit else None
+    )
+
+
 def coverage_input(case: Case, facts: Facts) -> Reason | None:
     """What alters the measuring concerns the steps that measure."""
     if (
@@ -121,6 +136,7 @@ RULES: tuple[Callable[[Case, Facts], Reason | None], ...] = (
     listed_definition,
     watched,
     own_tests,
+    imported,
     coverage_input,
     nothing_declared,
 )
@@ -151,9 +167,16 @@ def _first_at(path: str, index: PathIndex) -> str | None:
     """Return the first path of *index* that *path*, which may hold wildcards, names: a file, or one in a folder."""
     if not _WILD.search(path):
         return index.first_under(path)
+    return next(iter(_files_at(path, index)), None)
+
+
+def _files_at(path: str, index: PathIndex) -> list[str]:
+    """Return all paths of *index* that *path*, which may hold wildcards, names."""
+    if not _WILD.search(path):
+        bare = path.rstrip("/")
+        return [*([bare] if bare in index else []), *index.under(f"{bare}/")]
     pattern = re.sub(r"\[[^\]]*\]", "?", path)
-    hits = matching(index.under(literal_prefix(pattern)), [pattern, f"{pattern}/**"])
-    return hits[0] if hits else None
+    return matching(index.under(literal_prefix(pattern)), [pattern, f"{pattern}/**"])
 
 
 def _conftests(path: str) -> Iterator[str]:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from omni_ci.changes import ChangeSet
-from omni_ci.facts import Case, ConfigKind, DefinitionChange, Facts, Reason, Rule
+from omni_ci.facts import Case, ConfigKind, Decision, DefinitionChange, Facts, Reason, Rule
 from omni_ci.gates import judge_gates
+from omni_ci.imports import ImportGraph
+from omni_ci.jobs import job_count
 from omni_ci.model import Leaf, PipelineFile, PlainStep, Step, step_id
 from omni_ci.policy import Policy
 from omni_ci.reasons import RULES
@@ -28,17 +30,24 @@ __all__ = [
 ]
 
 
+MinutesFrom = Literal["durations", "timeout"]
+
+
 class Mode(StrEnum):
-    """What was asked for: the steps a change concerns, all of them, or the end-to-end groups."""
+    """What was asked for: the steps a change concerns, all of them, the end-to-end groups, or steps by name."""
 
     DIFF = "diff"
     ALL = "all"
     E2E = "e2e"
+    ONLY = "only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether a step runs, and why; it cannot exist without a reason."""
+    """Whether a step runs, and why; it cannot exist without a reason.
+
+    *minutes* are those of one of its *jobs*, each of which holds *cards*; where they come from, *minutes_from* says.
+    """
 
     file: str
     step: str
@@ -48,7 +57,10 @@ class Verdict:
     because: str
     rule: Rule
     preset: str | None = None
-    minutes: int | None = None
+    cards: int | None = None
+    jobs: int = 1
+    minutes: float | None = None
+    minutes_from: MinutesFrom | None = None
     depends_on: tuple[str, ...] = ()
     is_gate: bool = False
 
@@ -61,6 +73,13 @@ class Verdict:
         """The step's name across files."""
         return step_id(self.file, self.step)
 
+    @property
+    def gpu_minutes(self) -> float | None:
+        """What it costs: cards × minutes × jobs; None where cards or minutes are not known."""
+        if self.cards is None or self.minutes is None:
+            return None
+        return self.cards * self.minutes * self.jobs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
@@ -71,8 +90,14 @@ class Selection:
     config_from: str
     mode: Mode
     labels: tuple[str, ...]
+    only: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...]
     notices: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Verdict, ...]:
+        """The verdicts on steps that do something: those that reports list and count."""
+        return tuple(verdict for verdict in self.verdicts if not verdict.is_gate)
 
     def running(self, file: str) -> frozenset[str]:
         """Return the idents of the steps of *file* that run."""
@@ -93,8 +118,8 @@ class Selection:
             "config": {"policy": self.policy, "from": self.config_from},
             "mode": str(self.mode),
             "labels": list(self.labels),
-            "only": [],
-            "steps": [_as_values(verdict) for verdict in self.verdicts if not verdict.is_gate],
+            "only": list(self.only),
+            "steps": [_as_values(verdict) for verdict in self.steps],
         }
 
     def to_json(self) -> str:
@@ -114,6 +139,9 @@ def judge(
     labels: Iterable[str] = (),
     links: Links = NO_LINKS,
     mode: Mode = Mode.DIFF,
+    only: Iterable[str] = (),
+    decided: Mapping[str, Decision] | None = None,
+    imports: ImportGraph | None = None,
     config_from: str = "head",
 ) -> Selection:
     """Return a verdict on every step, in file order. Pure.
@@ -121,7 +149,9 @@ def judge(
     *tree* holds the paths at the head (None: not known, so that vanished paths cannot be told). *definitions*
     maps `file#ident` to steps whose rendered form differs from the base's. *configs* maps the presets,
     template, registry and policy files in use to what they are: listed by hand, they select what they render.
-    *links* says which paths of the tree have further names.
+    *links* says which paths of the tree have further names. *decided* holds, by `file#ident`, what was settled
+    already: by name, by an earlier selection, by hardware that is not there; *only* are the names asked for. *imports* is asked for what
+    tests import, where policy counts that.
     Raises LoadError naming every unknown registry key.
     """
     facts = Facts(
@@ -133,6 +163,8 @@ def judge(
         configs=configs or {},
         labels=tuple(dict.fromkeys(labels)),
         links=links,
+        decided=decided or {},
+        imports=imports if policy.imports == "union" else None,
     )
     check_keys(tuple(pipelines), registry, facts.is_path)
     verdicts = [verdict for pipeline in pipelines for verdict in _judge_file(pipeline, facts, mode)]
@@ -142,6 +174,7 @@ def judge(
         config_from=config_from,
         mode=mode,
         labels=facts.labels,
+        only=tuple(only),
         verdicts=tuple(verdicts),
         notices=(*changes.notices, *registry.notices, *facts.notices),
     )
@@ -161,7 +194,9 @@ def _judge_file(pipeline: PipelineFile, facts: Facts, mode: Mode) -> Iterator[Ve
         yield _verdict(case, reason, runs=runs)
 
 
-def _judge_step(case: Case, facts: Facts, mode: Mode) -> tuple[bool, Reason]:
+def _judge_step(case: Case, facts: Facts, mode: Mode) -> Decision:
+    if (settled := facts.decided.get(case.id)) is not None:
+        return settled
     if mode is Mode.ALL:
         return True, Reason(Rule.DEFAULT, "everything was asked for")
     if mode is Mode.E2E:
@@ -180,6 +215,7 @@ def _is_gate(leaf: Leaf) -> bool:
 
 def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
     leaf = case.leaf
+    timeout = leaf.timeout_in_minutes if isinstance(leaf, Step) else None
     return Verdict(
         file=case.file,
         step=leaf.ident,
@@ -189,7 +225,9 @@ def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
         because=reason.because,
         rule=reason.rule,
         preset=leaf.mirror_hardwares if isinstance(leaf, Step) else None,
-        minutes=leaf.timeout_in_minutes if isinstance(leaf, Step) else None,
+        jobs=job_count(leaf.parallelism, leaf.matrix) if isinstance(leaf, Step) else 1,
+        minutes=timeout,
+        minutes_from="timeout" if timeout is not None else None,
         depends_on=_depends_on(case),
         is_gate=_is_gate(leaf),
     )
@@ -215,6 +253,9 @@ def _as_values(verdict: Verdict) -> dict[str, Any]:
         "because": verdict.because,
         "rule": str(verdict.rule),
         "preset": verdict.preset,
+        "cards": verdict.cards,
+        "jobs": verdict.jobs,
         "minutes": verdict.minutes,
+        "minutes_from": verdict.minutes_from,
         "depends_on": list(verdict.depends_on),
     }

@@ -6,7 +6,7 @@ import pytest
 
 from omni_ci.changes import ChangeSet
 from omni_ci.reasons import Rule
-from omni_ci.report import annotation, counted, plain_lines, print_table
+from omni_ci.report import counted, plain_lines, print_table
 from omni_ci.selection import Mode, Selection, Verdict
 
 
@@ -46,8 +46,8 @@ def test_every_step_has_a_line_and_gates_have_none() -> None:
         out,
     )
     assert out.getvalue().splitlines() == [
-        "run   a.yml#one     -  a reason",
-        "skip  a.yml#longer  -  a reason",
+        "run   a.yml#one     -  -  a reason",
+        "skip  a.yml#longer  -  -  a reason",
         "1 of 2 steps run, 1 skip; 1 changed file from aaaaaaaaaaaa to bbbbbbbbbbbb, since the first parent",
     ]
 
@@ -70,18 +70,4 @@ def test_the_count_says_of_what_change(changes: ChangeSet, mode: Mode, sentence:
 
 def test_no_text_can_forge_a_line_or_move_the_cursor() -> None:
     (line,) = plain_lines([verdict("x", runs=True, because="a\nrun  b\x1b[2J\r")])
-    assert line == "run  a.yml#x  -  a run  b[2J"
-
-
-def test_an_annotation_of_many_steps_shows_those_that_run() -> None:
-    many = [verdict(f"s{index}", runs=False, label=f"skipped {index}") for index in range(300)]
-    text = annotation(selection(*many, verdict("last", runs=True, label="the one")), title="a.yml")
-    assert "the one" in text
-    assert "… and 101 more in selection.json" in text
-
-
-def test_an_annotation_escapes_what_people_wrote() -> None:
-    text = annotation(selection(verdict("x", runs=True, label="<img onerror=x>\n\n# head")), title="<b>")
-    assert "<img" not in text
-    assert "&lt;img onerror=x&gt;" in text
-    assert "\n\n" not in text
+    assert line == "run  a.yml#x  -  -  a run  b[2J"

@@ -244,7 +244,7 @@ def test_what_cannot_be_read_is_said() -> None:
     step = one_step("[omni/]", "echo it's; pytest tests/e2e/test_a.py")
     selection = judge([step], compared("tests/e2e/test_a.py"), policy=POLICY, tree=TREE)
     assert selection.verdicts[0].runs
-    assert "step 'One': its shell cannot be read (No closing quotation)" in selection.notices[0]
+    assert "step 'One': its shell cannot be read (the ' of line 1 is not closed)" in selection.notices[0]
     bare = judge([one_step("[omni/]", "pytest -m cpu")], compared("README.md"), policy=POLICY, tree=TREE)
     assert "pytest gets no path" in bare.notices[0]
     more = judge(
@@ -434,7 +434,10 @@ def test_selection_json_is_the_frozen_format() -> None:
         "because": "omni/hooks.py changed, under omni/",
         "rule": "prefix",
         "preset": "l4_1",
+        "cards": None,
+        "jobs": 1,
         "minutes": 31,
+        "minutes_from": "timeout",
         "depends_on": ["build", "d", "extra"],
     }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from omni_ci.commands.making import KnownKeys, made_ready
 from omni_ci.commands.selecting import Selecting
-from omni_ci.report import counted, nothing_selected, say, write_document
+from omni_ci.report import nothing_selected, say, summary, write_document
+from omni_hardware.errors import InputError
 
 
 def generate(
     file: str,
     /,
     *,
+    part: int | None = None,
     known_key: KnownKeys = None,
     selecting: Selecting | None = None,
 ) -> int:
@@ -20,6 +22,8 @@ def generate(
     ----------
     file
         The pipeline file.
+    part
+        Which of several uploads, where the pipeline has more jobs than Buildkite takes at once.
     known_key
         Keys of steps that live only in Buildkite, which `depends_on` may name.
     selecting
@@ -27,9 +31,17 @@ def generate(
 
     """
     made, generated = made_ready(file, known_key=known_key, selecting=selecting or Selecting())
-    if generated.text is None:
+    count = len(generated.parts)
+    if part is not None and not 1 <= part <= count:
+        raise InputError(f"--part {part}: there {'is 1 part' if count == 1 else f'are {count} parts'}")
+    if not generated.parts:
         say(nothing_selected(made.selection))
         return 0
-    say(counted(made.selection))
-    write_document(generated.text)
+    if part is None and count > 1:
+        raise InputError(
+            f"the pipeline is too large for one upload and has {count} parts; "
+            f"`omni-ci upload` sends them all, --part 1 to --part {count} writes one"
+        )
+    say("\n".join(summary(made.selection)))
+    write_document(generated.parts[(part or 1) - 1])
     return 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from omni_ci.commands.selecting import Selecting, named
+from omni_ci.coverage_when import measured_plan
 from omni_ci.generating import Generated, generate_one
 from omni_ci.planning import Plan
 from omni_ci.report import say
@@ -20,7 +22,7 @@ def made_ready(
 ) -> tuple[Plan, Generated]:
     """Return the plan for *file* and its pipeline, judged; what a reader should know is said on stderr."""
     known_keys = named("--known-key", known_key, "the key of a step")
-    plan = selecting.plan((file,))
+    plan = measured_plan(selecting.plan((file,)), environ=os.environ)
     generated = generate_one(plan, known_keys=known_keys)
     for notice in (*plan.notices, *generated.notices):
         say(f"note: {notice}")

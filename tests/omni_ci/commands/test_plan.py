@@ -19,11 +19,12 @@ def test_a_changed_file_selects_its_step_and_both_say_why(scratch: Any) -> None:
     scratch.commit({"src/engine/core.py": "x = 2\n"})
     ran = scratch.run("plan")
     assert ran.code == 0
-    run, skip, count = ran.out.splitlines()
+    run, skip, price, count = ran.out.splitlines()
     assert run.split()[:3] == ["run", f"{PIPELINE}#engine", "l4_1"]
     assert run.endswith("src/engine/core.py changed, under src/engine/")
     assert skip.split()[:3] == ["skip", f"{PIPELINE}#docs", "-"]
     assert skip.endswith("nothing changed under docs/")
+    assert price == "GPU minutes: 30 run, 0 skip (timeouts for 1 step, so at most)"
     assert count.startswith("1 of 2 steps run, 1 skip; 1 changed file from ")
 
 
@@ -44,7 +45,10 @@ def test_json_is_selection_json_and_nothing_else(scratch: Any) -> None:
         "because": "nothing changed under src/engine/",
         "rule": "prefix",
         "preset": "l4_1",
+        "cards": 1,
+        "jobs": 1,
         "minutes": 30,
+        "minutes_from": "timeout",
         "depends_on": [],
     }
 
@@ -154,6 +158,37 @@ def test_a_missing_preset_is_an_error_even_for_a_step_that_does_not_run(scratch:
     ran = scratch.run("plan", "--changed", "nothing")
     assert ran.code == 2
     assert f"{PIPELINE}:4: step 'Engine': unknown preset 'l4_3'" in ran.err
+
+
+def test_every_missing_preset_is_named_at_once(scratch: Any) -> None:
+    scratch.edit(PIPELINE, "l4_1", "l4_3")
+    scratch.edit(PIPELINE, "agents: {queue: cpu}", "mirror_hardwares: l5_1")
+    ran = scratch.run("plan", "--all")
+    assert ran.code == 2
+    assert "step 'Engine': unknown preset 'l4_3'" in ran.err
+    assert "step 'Docs': unknown preset 'l5_1'" in ran.err
+
+
+def test_durations_replace_timeouts(scratch: Any) -> None:
+    measured = '{"schema": 1, "steps": {"cuda/test-ready.yml#engine": {"minutes": 12.5}}}'
+    scratch.write({".buildkite/durations.json": measured, "other.json": measured.replace("12.5", "7")})
+    ran = scratch.run("plan", "--all")
+    assert "GPU minutes: 12.5 run, 0 skip (measured for 1 step)" in ran.out
+    ran = scratch.run("plan", "--all", "--durations", "other.json", "--format", "json")
+    step = json.loads(ran.out)["steps"][0]
+    assert (step["minutes"], step["minutes_from"], step["cards"]) == (7, "durations", 1)
+    assert "--durations no.json: there is no such file" in scratch.run("plan", "--durations", "no.json").err
+
+
+@pytest.mark.parametrize("output", ["markdown", "html"])
+def test_a_file_named_like_a_tag_is_text_in_every_format(scratch: Any, output: str) -> None:
+    name = "src/engine/<img src=x onerror=alert(1)>.py"
+    scratch.commit({name: "x = 1\n"})
+    ran = scratch.run("plan", "--format", output)
+    assert ran.code == 0
+    assert "<img" not in ran.out
+    assert "&lt;img src=x onerror=alert(1)&gt;.py" in ran.out
+    assert scratch.run("plan", "--format", output).out == ran.out
 
 
 def test_without_pipelines_the_way_on_is_named(scratch: Any) -> None:

@@ -40,6 +40,7 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Any) -> Agent:
+    monkeypatch.setattr("omni_ci.uploading._PAUSES", (0, 0))
     return Agent(tmp_path, monkeypatch)
 
 
@@ -77,7 +78,7 @@ def test_without_an_agent_the_pipeline_is_kept_where_the_message_says(scratch: A
     assert ran.code == 4
     path = scratch.root / ".omni-ci/cuda-test-ready/pipeline.yml"
     assert "buildkite-agent is not on PATH, so nothing was uploaded" in ran.err
-    assert f"the pipeline is in {path}" in ran.err
+    assert f"pipeline and reasons are in {path.parent}" in ran.err
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["steps"]
     assert "Traceback" not in ran.err
 
@@ -149,7 +150,7 @@ def test_an_agent_that_never_answers_is_given_up(
     scripted(agent, "exec sleep 60")
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 4
-    assert "buildkite-agent pipeline gave no answer within 0.3 s; the pipeline is in " in ran.err
+    assert "buildkite-agent pipeline gave no answer within 0.3 s; pipeline and reasons are in " in ran.err
 
 
 def test_a_child_that_the_agent_leaves_behind_is_not_waited_for(
