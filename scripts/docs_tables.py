@@ -21,6 +21,7 @@ from lanes import TEST_LANES, TestLane
 
 from omni.attention.registry import BACKENDS
 from omni.models.catalog import CATALOG
+from omni_ci.rules.discovery import rules
 from omni_hardware import errors, vocabulary
 from omni_hardware.errors import did_you_mean
 
@@ -139,6 +140,13 @@ def _how(lane: TestLane) -> str:
     )
 
 
+def lint_rules() -> str:
+    return _markdown(
+        ["rule", "what must hold", "why, and what to do"],
+        [[f"`{code}`", rule.title, rule.remedy] for code, rule in rules().items()],
+    )
+
+
 def _written(table: Callable[[], plugin_tables.Table]) -> str:
     return _markdown(*table())
 
@@ -150,6 +158,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "backends": backends,
     "families": families,
     "lanes": lanes,
+    "lint-rules": lint_rules,
     "field-reports": lambda: _markdown(*field_reports.table()),
     "not-ours": lambda: _markdown(*field_reports.not_ours()),
     **{name: partial(_written, table) for name, table in plugin_tables.TABLES.items()},

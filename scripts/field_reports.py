@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TRACKERS = {
     "afd_plugin": "vllm-project/afd-plugin",
     "agent": "buildkite/agent",
+    "agent_stack_k8s": "buildkite/agent-stack-k8s",
     "aspect": "aspect-cli",
     "autoharness": "tigerless-labs/autoharness",
     "caikit": "caikit/caikit",
@@ -21,18 +22,24 @@ TRACKERS = {
     "crawlee": "apify/crawlee-python",
     "ctapipe": "cta-observatory/ctapipe",
     "cupy": "cupy/cupy",
+    "docker_plugin": "buildkite-plugins/docker-buildkite-plugin",
+    "docs": "buildkite/docs",
+    "fastvideo": "hao-ai-lab/FastVideo",
     "flashinfer": "AMD-Ecosystem/flashinfer",
     "gpt_neox": "EleutherAI/gpt-neox",
     "granite_switch": "generative-computing/granite-switch",
     "hupper": "Pylons/hupper",
     "infra": "vllm-project/ci-infra",
     "isaac_groot": "NVIDIA/Isaac-GR00T",
+    "kibana": "elastic/kibana",
     "kirocrew": "kirodotdev/KiroCrew",
     "lmcache": "LMCache",
+    "monorepo_diff": "buildkite-plugins/monorepo-diff",
     "nemo_rl": "NVIDIA-NeMo/RL",
     "opensre": "Tracer-Cloud/opensre",
     "pg_lake": "Snowflake-Labs/pg_lake",
     "picireny": "renatahodovan/picireny",
+    "pipeline_schema": "buildkite/pipeline-schema",
     "pytest": "pytest-dev/pytest",
     "pytest_cov": "pytest-dev/pytest-cov",
     "pytest_split": "jerry-git/pytest-split",
@@ -73,7 +80,13 @@ REPORTED_TOO: dict[str, tuple[str, ...]] = {
         "renatahodovan/picireny#58",
         "Pylons/hupper#6",
         "coveragepy/coveragepy#1307",
+        "coveragepy/coveragepy#1599",
     ),
+    "elastic/kibana#268212": ("solana-labs/solana#32568", "sourcegraph/sourcegraph#40235"),
+    "NVIDIA-NeMo/RL#3422": ("AdamGleave/pytest-shard#6", "vllm-project/vllm-omni#7706", "omnigent#138"),
+    "aspect-cli#1257": ("tj-actions/changed-files#737", "tj-actions/changed-files#797"),
+    "vllm-project/ci-infra#450": ("vllm-project/vllm#51046",),
+    "vllm-project/vllm-omni#2008": ("compressed-tensors#720",),
     "pytest-dev/pytest-timeout#134": ("pytest-dev/pytest-timeout#159",),
     "pytest-dev/pytest-xdist#520": ("pytest-dev/pytest-xdist#760",),
     "pytorch/pytorch#95073": (
@@ -111,6 +124,10 @@ REPORTED_TOO: dict[str, tuple[str, ...]] = {
 # What was found by reading code, where nobody has reported it → the test that holds it.
 READ_IN_CODE = {
     "vllm-project/vllm: tests/utils.py": "test_vllm_skip_in_a_child_is_a_skip_with_its_reason",
+    "vllm-project/vllm-omni@01eb2298: the nested quotes of Qwen Image Test": "test_omni01eb2298_qwen_image_nested_quotes_"
+    "lose_the_marks_and_the_run_level",
+    "vllm-project/vllm-omni: row G4 of its skip table": "test_vllm_omni_skip_ci_g4_cuda_ready_and_amd_merge_run_both",
+    "vllm-project/vllm-omni: the log of its LoRA step": "test_vllm_omni_lora_an_artifact_written_after_a_cd_is_found",
 }
 # A report that we know of and do not reproduce → why.
 NOT_OURS = {

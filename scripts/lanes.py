@@ -32,6 +32,7 @@ class TestLane:
     options: tuple[str, ...] = ()
     fast: bool = True
     opt_in: bool = False
+    on_card: bool = False
 
     def arguments(self) -> list[str]:
         """Return the pytest arguments that choose this lane's tests."""
@@ -42,7 +43,7 @@ TEST_LANES = (
     TestLane(
         name="unit",
         paths=("tests/omni_hardware", "tests/omni_ci", "tests/omni/config"),
-        without=("tests/omni_ci/commands",),
+        without=("tests/omni_ci/commands", "tests/omni_ci/browser"),
         options=("-n2",),
     ),
     TestLane(
@@ -57,7 +58,16 @@ TEST_LANES = (
     # The same for `omni serve`, whose processes import torch.
     TestLane(name="server", paths=("tests/omni",), marks="process", fast=False),
     TestLane(name="e2e", paths=("tests/e2e",), marks="cpu", fast=False),
-    TestLane(name="gpu", paths=("tests/e2e", "tests/gpu"), marks="cuda or rocm", fast=False, opt_in=True),
+    TestLane(
+        name="gpu",
+        paths=("tests/e2e", "tests/gpu"),
+        marks="cuda or rocm",
+        fast=False,
+        opt_in=True,
+        on_card=True,
+    ),
+    # Needs chromium, which no wheel brings; without it every test skips.
+    TestLane(name="browser", paths=("tests/omni_ci/browser",), fast=False, opt_in=True),
 )
 
 LANES = ("static", *(lane.name for lane in TEST_LANES if not lane.opt_in))
@@ -101,6 +111,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--fast", action="store_true", help=f"without torch: {', '.join(FAST)}")
     parser.add_argument("--keep-going", action="store_true", help="run every lane, even after a red one")
     parser.add_argument("--gpu", action="store_true", help="only the e2e tests of the cards that are here")
+    parser.add_argument("--browser", action="store_true", help="only what a headless chromium is needed for")
     parser.add_argument(
         "--compat", action="store_true", help="only the oldest supported pytest and diffusers"
     )
@@ -132,7 +143,7 @@ def run_lane(name: str) -> int:
     if name == "soak":
         return run([sys.executable, "benchmarks/soak.py", "--json", "benchmarks/results/soak.json"])
     lane = next(lane for lane in TEST_LANES if lane.name == name)
-    if lane.opt_in:
+    if lane.on_card:
         here = platform_here()
         if here is None:
             print(f"lane {name}: torch finds no card for '{lane.marks}' on this machine, so no test was run")
@@ -163,12 +174,13 @@ def static_commands(site: str) -> Iterable[list[str]]:
     yield [str(BIN / "mypy")]
     yield [str(BIN / "mypy"), "scripts"]
     yield [str(BIN / "lint-imports"), "--no-logo"]
+    yield [str(BIN / "omni-ci"), "lint"]
     yield [
         str(BIN / "shellcheck"),
         *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("scripts/*.sh")),
         ".ci/run",
     ]
-    yield [str(BIN / "mkdocs"), "build", "--quiet", "--strict", "--site-dir", site]
+    yield [str(BIN / "mkdocs"), "build", "--strict", "--site-dir", site]
 
 
 def run(command: Sequence[str]) -> int:

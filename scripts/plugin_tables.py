@@ -75,7 +75,7 @@ def report_words() -> Table:
         ("`kind`: who withheld it", ledger.Kind),
         ("`stopped` of a server", Stopped),
         ("`coverage` of a server", Recorded),
-        ("`weights` of the session", Weights),
+        ("`weights` of a server, and of the session", Weights),
     ]
     return ["field", "words"], [[what, ", ".join(f"`{word}`" for word in words)] for what, words in rows]
 

@@ -7,7 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-HTTP = {"200", "400", "404", "413", "500", "503", "141"}  # statuses and exit codes in test names
+HTTP = {
+    "200",
+    "400",
+    "404",
+    "413",
+    "500",
+    "503",
+    "124",
+    "125",
+    "141",
+    "300",
+}  # statuses and exit codes in test names
 ROOT = Path(__file__).resolve().parents[2]
 
 

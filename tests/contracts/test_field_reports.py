@@ -1,4 +1,4 @@
-"""Every public report that the plugin was built against is held by a test, or listed with the reason why not."""
+"""Every public report that the plugin and the orchestrator were built against is held by a test, or listed with the reason why not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = [
     "cupy/cupy#3342",
     "vllm-project/vllm#32040 vllm-project/vllm#55638",
     "tigerless-labs/autoharness#152",
-    "NVIDIA-NeMo/RL#3422",
+    "NVIDIA-NeMo/RL#3422 AdamGleave/pytest-shard#6 vllm-project/vllm-omni#7706 omnigent#138",
     "jerry-git/pytest-split#61 jerry-git/pytest-split#108 jerry-git/pytest-split#26",
     "kirodotdev/KiroCrew#6351",
     "vllm-project/vllm#21764",
@@ -47,11 +47,45 @@ ROWS = [
     "sgl-project/sglang#31571",
     "vllm-project/vllm#49242 vllm-project/vllm#43023 vllm-project/vllm#47536",
     "coveragepy/coveragepy#2076 coveragepy/coveragepy#2078 scrapy/scrapy#7137 cta-observatory/ctapipe#2882",
-    "pytest-dev/pytest-cov#715 renatahodovan/picireny#58 Pylons/hupper#6 coveragepy/coveragepy#1307",
+    "pytest-dev/pytest-cov#715 renatahodovan/picireny#58 Pylons/hupper#6 coveragepy/coveragepy#1307 coveragepy/coveragepy#1599",
     "generative-computing/granite-switch#123",
+    # the orchestrator's
+    "vllm-project/vllm#51345",
+    "vllm-project/vllm#42221 vllm-project/vllm#42223",
+    "vllm-project/vllm#53959",
+    "vllm-project/vllm-omni#5593",
+    "vllm-project/vllm-omni#4734",
+    "buildkite/agent#715 buildkite/agent#927",
+    "buildkite-plugins/monorepo-diff#26",
+    "elastic/kibana#268212 solana-labs/solana#32568 sourcegraph/sourcegraph#40235 buildkite-plugins/monorepo-diff#83",
+    "buildkite/pipeline-schema#68",
+    "vllm-project/ci-infra#585",
+    "vllm-project/ci-infra#442 vllm-project/ci-infra#500 vllm-project/ci-infra#512 vllm-project/ci-infra#520",
+    "vllm-project/ci-infra#450 vllm-project/vllm#51046",
+    "pytorch/pytorch#64902 pytorch/pytorch#64921",
+    "aspect-cli#1257 tj-actions/changed-files#737 tj-actions/changed-files#797",
+    "camunda-platform-helm#6631",
+    "buildkite/agent#803 buildkite/agent#2774 buildkite/docs#1607",
+    "buildkite/agent#1099",
+    "buildkite/agent#619",
+    "buildkite/agent-stack-k8s#575",
+    "buildkite/agent-stack-k8s#203 buildkite/agent-stack-k8s#251 buildkite-plugins/docker-buildkite-plugin#104",
+    "vllm-project/vllm-omni#7118",
+    "vllm-project/vllm-omni#2008 compressed-tensors#720",
+    "vllm-project/vllm-omni#6311",
+    "vllm-project/vllm-omni#6175",
+    "vllm-project/vllm-omni#7605",
+    "vllm-project/vllm-omni#5994",
+    "LMCache#3816 hao-ai-lab/FastVideo#1571",
+    "buildkite/agent#695",
 ]
 # Seen in code only: no report has a number for it.
-FROM_CODE = "vllm-project/vllm: tests/utils.py"
+FROM_CODE = (
+    "vllm-project/vllm: tests/utils.py",
+    "vllm-project/vllm-omni@01eb2298: the nested quotes of Qwen Image Test",
+    "vllm-project/vllm-omni: row G4 of its skip table",
+    "vllm-project/vllm-omni: the log of its LoRA step",
+)
 
 
 @pytest.fixture
@@ -73,8 +107,8 @@ def test_a_row_is_held_or_says_why_not(row, reports, carried):
 
 
 def test_what_was_read_in_code_has_its_test(reports):
-    assert FROM_CODE in reports.READ_IN_CODE
-    assert [row[0] for row in reports.table()[1]].count(FROM_CODE) == len(reports.READ_IN_CODE)
+    assert set(FROM_CODE) == set(reports.READ_IN_CODE)
+    assert sorted(row[0] for row in reports.table()[1] if row[0] in FROM_CODE) == sorted(FROM_CODE)
 
 
 def test_the_lists_hold_nothing_that_is_not_so(reports, carried):

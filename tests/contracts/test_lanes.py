@@ -109,6 +109,7 @@ def test_every_test_is_in_exactly_one_lane(lanes, collected):
         (["--gpu"], ["gpu"]),
         (["--compat"], ["compat"]),
         (["--soak"], ["soak"]),
+        (["--browser"], ["browser"]),
     ],
 )
 def test_the_lanes_that_run(lanes, arguments, names):
