@@ -72,6 +72,11 @@ class Configuration:
             f"{name}: cuda"
         )
 
+    def equipment(self, file: str) -> Equipment:
+        """Return what renders the pipeline *file*; its folder names the platform."""
+        folder = posixpath.basename(posixpath.dirname(file))
+        return Equipment(presets=self.presets, pods=self.pods, platform=self.policy.platforms.get(folder))
+
 
 def load_configuration(
     files: Files,

@@ -285,8 +285,10 @@ OLDER = (
 def test_a_pool_of_the_older_shape_is_the_packages_unless_the_repository_has_it() -> None:
     made = rendered(OLDER)
     assert made.notices == (
-        "a.yml:1: step 'One': preset 'mi250_4' is not in p.yml; the package's own is used, which waits for image-build "
-        "where a step waits for nothing",
+        (
+            "a.yml:1: step 'One': preset 'mi250_4' is not in p.yml; the package's own is used, which waits for "
+            "image-build where a step waits for nothing"
+        ),
     )
     (step,) = made.document["steps"]
     assert step["label"] == "mi250_4: One"

@@ -248,8 +248,10 @@ def test_the_words_of_a_tests_block_are_the_projects() -> None:
             "(did you mean 'core_model'?); a word of your own goes into [tool.omni] topics or marks, or into pytest's "
             "`markers`, of pyproject.toml"
         ),
-        "p.yml:11:5: tests.run_level: no level is called 'core' (known: core_model, advanced_model, full_model); "
-        "a level of your own goes into [tool.omni] levels of pyproject.toml",
+        (
+            "p.yml:11:5: tests.run_level: no level is called 'core' (known: core_model, advanced_model, full_model); "
+            "a level of your own goes into [tool.omni] levels of pyproject.toml"
+        ),
     ]
 
 

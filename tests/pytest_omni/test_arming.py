@@ -66,6 +66,27 @@ def test_an_unarmed_run_loads_no_server_code(pytester, inner):
     inner().assert_outcomes(passed=1)
 
 
+def test_an_armed_session_loads_only_what_it_uses(pytester, inner):
+    """Each shard pays for the start of a process: without -m, device, worker or client nobody needs their modules."""
+    pytester.makepyprojecttoml("[tool.omni]\n")
+    unused = {
+        "psutil",
+        "filelock",
+        "http.client",
+        "omni_hardware.expression",
+        "pytest_omni.cards.leases",
+        "pytest_omni.cards.leasing",
+        "pytest_omni.diagnosis.doctor_checks",
+        "pytest_omni.isolation.fresh_run",
+        "pytest_omni.servers.clients",
+        "pytest_omni.servers.running",
+        "pytest_omni.sharding.dividing",
+        "pytest_omni.weights",
+    }
+    pytester.makepyfile(f"import sys\ndef test_a(): assert not {unused!r} & set(sys.modules)")
+    inner().assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_an_omni_fixture_in_an_unarmed_session_is_one_usage_error(pytester, inner, workers):
     pytester.makepyprojecttoml("[project]\nname = 'other'\nversion = '1'\n")

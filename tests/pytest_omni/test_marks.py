@@ -290,7 +290,7 @@ def test_in_an_unarmed_session_it_names_the_line_to_add(pytester, inner, options
     (error,) = [line for line in result.errlines if line.startswith("ERROR:")]
     assert error == (
         "ERROR: test_a.py::test_a: hardware_test belongs to pytest-omni, which is not armed in this project; add the "
-        f"line [tool.omni] to {pytester.path / 'pyproject.toml'}"
+        f"line [tool.omni] to {pytester.path / 'pyproject.toml'} (which does not exist yet: create it)"
     )
 
 

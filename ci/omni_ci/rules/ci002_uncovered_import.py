@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from itertools import groupby
 
 from omni_ci.imports import chain
@@ -9,8 +10,6 @@ from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.placements import selected_files
 from omni_ci.rules.rule import Found, Rule
-from omni_ci.rules.watches import Watch
-from omni_ci.watching import PathIndex
 
 
 class ImportsAreWatched(Rule):
@@ -36,7 +35,8 @@ def _uncovered(job: Job, context: Context) -> Iterator[Found]:
     covered = _coverage_of(job, own, context)
     closure = context.imports.closure(sorted(own), through=covered, lazy=tests.__contains__)
     missing = sorted(path for path in closure if not covered(path))
-    for place, paths in groupby(missing, key=lambda path: _place(path, job.watch, context.index)):
+    reaches = cache(partial(job.watch.reaches, index=context.index))
+    for place, paths in groupby(missing, key=lambda path: _place(path, reaches)):
         yield _found(job, place, list(paths), closure)
 
 
@@ -48,12 +48,12 @@ def _coverage_of(job: Job, own: frozenset[str], context: Context) -> Callable[[s
     return lambda path: path in own or job.watch.covers(path) or matches(path, always)
 
 
-def _place(path: str, watch: Watch, index: PathIndex) -> str:
+def _place(path: str, reaches: Callable[[str], bool]) -> str:
     """Return the outermost folder of *path* of which the step watches nothing, else *path* itself."""
     parts = path.split("/")
     for depth in range(1, len(parts)):
         folder = "/".join(parts[:depth])
-        if not watch.reaches(folder, index):
+        if not reaches(folder):
             return f"{folder}/"
     return path
 
