@@ -47,7 +47,7 @@ def main() -> int:
     sizes = [(STEPS, FILES), (STEPS * 10, FILES), (STEPS, FILES * 10)]
     with tempfile.TemporaryDirectory() as folder:
         rows = [measured(Path(folder), steps, files, options.rounds) for steps, files in sizes]
-        generate = cold_generate(Path(folder), options.rounds)
+        generate, generate_cpu = cold_generate(Path(folder), max(options.rounds, 5))
     small, many_steps, many_files = rows
     ratios = {
         "10x steps": many_steps["cpu_s"] / small["cpu_s"],
@@ -66,6 +66,7 @@ def main() -> int:
             "ratio": BOUND_RATIO,
         },
     }
+    result["generate_100_steps_cpu_s"] = generate_cpu
     report(result)
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
@@ -94,7 +95,8 @@ def report(result: dict) -> None:
         )
     for name, ratio in result["ratios"].items():
         print(f"{name}: {ratio:.1f} times the CPU (at most {BOUND_RATIO})")
-    print(f"cold generate of 100 steps: {result['generate_100_steps_s']:.2f} s (at most {BOUND_GENERATE_S})")
+    wall, cpu = result["generate_100_steps_s"], result["generate_100_steps_cpu_s"]
+    print(f"cold generate of 100 steps: {wall:.2f} s (at most {BOUND_GENERATE_S}), {cpu:.2f} s of it CPU")
 
 
 def measured(folder: Path, steps: int, files: int, rounds: int) -> dict:
@@ -127,15 +129,18 @@ def child(root: str) -> int:
     return 0
 
 
-def cold_generate(folder: Path, rounds: int) -> float:
+def cold_generate(folder: Path, rounds: int) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of the fastest run, git's included."""
     root = made(folder / "generate", 100, 10)
     command = [sys.executable, "-m", "omni_ci", "generate", ".buildkite/cuda/test-000.yml", "--all"]
-    seconds = []
+    runs = []
     for _ in range(rounds + 1):  # the first one writes bytecode
-        start = time.perf_counter()
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, cwd=root, capture_output=True, check=True)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds[1:])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        runs.append((time.perf_counter() - start, cpu))
+    return min(runs[1:])
 
 
 def made(root: Path, steps: int, files: int) -> Path:

@@ -11,13 +11,15 @@ from omni_ci.git import GitError, Repository
 from omni_ci.watching import NO_LINKS, Links, PathIndex
 from omni_hardware.errors import InputError, did_you_mean
 
+_NOWHERE = "there is no such path here or in the last commit"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
     """The changed paths, from the repository's root with `/`, sorted; both paths of a renamed file.
 
     Unknown changes carry the reason and no files: everything runs then. *basis* says how the base was chosen.
-    A set without *base* was listed by hand.
+    A set without *base* was listed by hand; *absent* are those of its paths that are neither here nor in the last commit.
     """
 
     known: bool
@@ -27,6 +29,7 @@ class ChangeSet:
     reason: str | None = None
     basis: str = ""
     notices: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.known == bool(self.reason):
@@ -133,7 +136,9 @@ def listed_changes(paths: Iterable[str], root: Path, *, here: Path | None = None
         files.append(_name(full, top))
         if not os.path.lexists(full):
             absent.append(files[-1])
-    return replace(ChangeSet.of(files), notices=tuple(_nowhere(absent, top)))
+    nowhere = tuple(_nowhere(absent, top))
+    notices = (f"--changed {path}: {_NOWHERE}" for path in nowhere)
+    return replace(ChangeSet.of(files), notices=tuple(notices), absent=nowhere)
 
 
 def tree_links(start: Path) -> Links:
@@ -186,11 +191,9 @@ def _name(full: Path, top: Path) -> str:
 
 
 def _nowhere(absent: Sequence[str], top: Path) -> Iterator[str]:
-    """Yield a notice for each path that the last commit does not have either."""
+    """Return the paths that the last commit does not have either."""
     known = PathIndex((tree_files(top, "HEAD") or ()) if absent else ())
-    for path in absent:
-        if not known.holds(path):
-            yield f"--changed {path}: there is no such path here or in the last commit"
+    return (path for path in absent if not known.holds(path))
 
 
 def _find_base(repository: Repository, head: str, base: str | None, build: Build, main_branch: str) -> _Base:

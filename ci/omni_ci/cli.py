@@ -40,6 +40,8 @@ class Command:
     is_bare: bool = False
     # The exit code is that of a child, so that 125 is what says "nothing was run".
     is_transparent: bool = False
+    # Its exit code 0 is an answer, which help and version, asked for among other words, must not give.
+    answers_by_code: bool = False
 
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
@@ -60,6 +62,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "gate": Command(
             target="omni_ci.commands.gate:gate",
             about="Say by the exit code whether a level of a platform runs: 0 skip, 10 run.",
+            answers_by_code=True,
         ),
         "lint": Command(
             target="omni_ci.commands.lint:lint",
@@ -136,7 +139,10 @@ def run(tokens: list[str]) -> int:
         raise InputError(f"{' '.join(problem.split())}\n{hint}See `omni-ci --help`.") from None
     extra: dict[str, Any] = {"forwarded": forwarded} if "forwarded" in ignored else {}
     result = command(*bound.args, **bound.kwargs, **extra)
-    return result if isinstance(result, int) else 0
+    if isinstance(result, int):
+        return result
+    is_asked = len(tokens) > 2 and any(row.answers_by_code for row in _rows(tokens))
+    return InputError.exit_code if is_asked else 0
 
 
 def require_extra(modules: Sequence[str], find: Callable[[str], object] = importlib.util.find_spec) -> None:

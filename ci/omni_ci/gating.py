@@ -17,6 +17,7 @@ from omni_ci.policy import Policy
 from omni_ci.roots import named_from_root, repository_root
 from omni_ci.skip_marks import only_adds_skips
 from omni_ci.skipping import Decision, Kind, decide
+from omni_ci.starting import is_scheduled
 from omni_hardware.errors import InputError, did_you_mean
 from omni_hardware.project import load_project
 
@@ -25,6 +26,10 @@ def decision_of(changes: ChangeSet, *, policy: Policy, root: Path, environ: Mapp
     """Return what *changes* leave out; nothing where *environ* asks for steps by name. Raises InputError."""
     if keys_from(environ):
         return Decision(kind=Kind.NORMAL, because=f"{VARIABLE} asks for steps by name")
+    if odd := [path for path in changes.absent if path not in policy.places()]:
+        # several paths in one word look like one of whatever the last of them is
+        because = f"what was listed is nowhere, here or in the last commit: {odd[0]}; run normal CI"
+        return Decision(kind=Kind.NORMAL, because=because)
     return decide(
         changes.files if changes.known else None,
         skip_only=partial(_only_adds_skips, root, changes),
@@ -65,6 +70,9 @@ def gate_decision(
     else:
         changes = origin.changes or diff(policy.main_branch)
     decision = decision_of(changes, policy=policy, root=root, environ=environ)
+    if decision.kind is Kind.SKIP_ALL and is_scheduled(policy, environ):
+        # a schedule tests a branch, whatever its last commit was
+        decision = Decision(kind=Kind.NORMAL, because="a schedule started this build")
     return decision, (*origin.notices, *changes.notices)
 
 

@@ -45,7 +45,7 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
     if rendered.is_empty:
         return Generated(parts=(), notices=(*beside.notices, *rendered.notices))
     parts = split(rendered)
-    judged = partial(validate, policy=configuration.policy)
+    judged = partial(validate, policy=configuration.policy, places=configuration.presets.places)
     findings = tuple(_findings(rendered, parts, judged, beside.keys | known_keys))
     require_valid(findings)
     unchecked = (

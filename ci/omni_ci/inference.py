@@ -7,18 +7,21 @@ A step says its hardware in one of three ways: `mirror_hardwares` (taken as it i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from omni_ci.chips import CHIP_VARIABLE, ON_DEMAND, Chip, asked_chip, chip_for, chips_of
 from omni_ci.document import Problem
+from omni_ci.hidden_marks import hidden_marks
+from omni_ci.interpolation import at_run_time
 from omni_ci.loading import LoadError
 from omni_ci.model import Group, Leaf, PipelineFile, Step
 from omni_ci.older_amd import DEFAULT_MIRROR, left_out
 from omni_ci.presets import Presets
 from omni_ci.shell import PytestRun, pytest_runs
 from omni_ci.tests_block import word_problems
+from omni_ci.told_once import ToldOnce, place_of
 from omni_hardware.errors import InputError
 from omni_hardware.expression import ExpressionError, parse
 from omni_hardware.vocabulary import ANY_SKU, DEFAULT, Vocabulary
@@ -67,7 +70,7 @@ def fitted(
         mirror=amd_mirror_hw or DEFAULT_MIRROR,
         vocabulary=vocabulary,
         more_marks=more_marks,
-        notices=[*pipeline.notices, *([ignored] if ignored else [])],
+        environment=pipeline.env or {},
     )
     steps = tuple(fitting.item(item) for item in pipeline.steps)
     if fitting.problems:
@@ -75,7 +78,7 @@ def fitted(
     return Fitted(
         pipeline=pipeline.model_copy(update={"steps": steps}),
         unfit=fitting.unfit,
-        notices=tuple(fitting.notices),
+        notices=(*pipeline.notices, *([ignored] if ignored else []), *fitting.told.notices()),
     )
 
 
@@ -85,7 +88,7 @@ def check_presets(pipeline: PipelineFile, presets: Presets) -> None:
     for _, leaf in pipeline.leaves():
         if isinstance(leaf, Step) and leaf.mirror_hardwares is not None:
             try:
-                presets.find(leaf.mirror_hardwares, at=_at(leaf))
+                presets.find(leaf.mirror_hardwares, at=place_of(leaf))
             except InputError as error:
                 lines.append(str(error))
     if lines:
@@ -94,17 +97,26 @@ def check_presets(pipeline: PipelineFile, presets: Presets) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What the marks of a step's runs ask for: SKUs, card counts as written, and whether they only refuse counts."""
+    """What the marks of a step's runs ask for: SKUs, card counts as written, and whether they only refuse counts.
+
+    problems: why marks cannot be followed; unknown: words of runs without `-m` that may hold one.
+    """
 
     skus: frozenset[str] = frozenset()
     counts: frozenset[str] = frozenset()
     refuses_counts: bool = False
     platforms: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
-def asking(commands: Iterable[str], vocabulary: Vocabulary = DEFAULT) -> Asking:
-    """Return what all pytest runs of *commands* ask for together; what stands under a `not` asks for nothing."""
+def asking(
+    commands: Sequence[str], vocabulary: Vocabulary = DEFAULT, *, environment: Mapping[str, str] | None = None
+) -> Asking:
+    """Return what all pytest runs of *commands* ask for together; what stands under a `not` asks for nothing.
+
+    *environment*: the variables that their step sets.
+    """
     skus = {sku for row in vocabulary.platforms for sku in row.skus if sku != ANY_SKU}
     positive: set[str] = set()
     every: set[str] = set()
@@ -120,12 +132,14 @@ def asking(commands: Iterable[str], vocabulary: Vocabulary = DEFAULT) -> Asking:
                 continue
             positive |= expression.positive
             every |= {name for name, _ in expression.names}
+    hidden = hidden_marks(at_run_time("\n".join(commands)), environment or {}, skus)
     return Asking(
         skus=frozenset(positive & skus),
         counts=frozenset(_counts(positive)),
         refuses_counts=any(_counts(every - positive)),
         platforms=frozenset(row.name for row in vocabulary.platforms if row.visibility) & positive,
-        problems=tuple(dict.fromkeys(problems)),
+        problems=tuple(dict.fromkeys([*problems, *hidden.problems])),
+        unknown=hidden.unknown,
     )
 
 
@@ -153,7 +167,8 @@ class _Fitting:
     mirror: str
     vocabulary: Vocabulary
     more_marks: Collection[str]
-    notices: list[str]
+    environment: Mapping[str, str]
+    told: ToldOnce = field(default_factory=ToldOnce)
     unfit: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -173,7 +188,8 @@ class _Fitting:
             return leaf
         if any(getattr(leaf, name) is not None for name in OWN_HARDWARE):
             return leaf
-        name = self._preset(leaf, asking(leaf.commands, self.vocabulary))
+        environment = {**self.environment, **(leaf.env or {})}
+        name = self._preset(leaf, asking(leaf.commands, self.vocabulary, environment=environment))
         return leaf if name is None else leaf.model_copy(update={"mirror_hardwares": name})
 
     def _explicit(self, leaf: Step, name: str) -> None:
@@ -208,14 +224,18 @@ class _Fitting:
             self._problem(leaf, f"-m asks for cards_{cards} of {chip.sku}, and {what}")
             return None
         said = f"cards_{cards}" if wanted.counts else f"the most cards of {chip.sku}"
-        self.notices.append(f"{_at(leaf)}: {said} → {chip.by_cards[cards]!r} (from -m)")
-        return chip.by_cards[cards]
+        preset = chip.by_cards[cards]
+        self.told.add(leaf, f"{said} → {preset!r} (from -m)", about=preset)
+        return preset
 
     def _cpu_job(self, leaf: Step, wanted: Asking) -> None:
         if wanted.platforms:
             names = " and ".join(sorted(wanted.platforms))
             what = f"-m names {names} but no SKU and no number of cards: a job for the default queue"
-            self.notices.append(f"{_at(leaf)}: {what}")
+            self.told.add(leaf, what, about=what)
+        for word in wanted.unknown:
+            what = f"pytest gets no -m but `{word}`, known only at run time: a job for the default queue"
+            self.told.add(leaf, what, about=what)
 
     def _chip(self, wanted: Asking) -> Chip | None:
         if self.asked is not None:
@@ -253,7 +273,3 @@ class _Fitting:
 
     def _problem(self, leaf: Step, what: str) -> None:
         self.problems.append(Problem(leaf.where, f"step {leaf.label or leaf.ident!r}: {what}"))
-
-
-def _at(leaf: Step) -> str:
-    return f"{leaf.where.file}:{leaf.where.line}: step {leaf.label or leaf.ident!r}"

@@ -26,6 +26,7 @@ from omni_ci.rendering import compose
 from omni_ci.roots import PIPELINES, named_from_root, pipeline_names, repository_root
 from omni_ci.selection import ConfigKind, Mode
 from omni_hardware.errors import InputError, did_you_mean
+from omni_hardware.own_markers import own_markers
 from omni_hardware.project import load_project
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def read_inputs(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Inpu
     if missing := [name for name in names if replay and name not in stored]:
         hint = did_you_mean(missing[0], stored)
         raise InputError(f"{asked.stored} has no step of {missing[0]}{hint}")
-    mirrors = Mirrors.of(environ, load_project(tree.root))
+    mirrors = Mirrors.of(environ, load_project(tree.root), own_markers(tree.read))
     loaded = _loaded(names, tree, mirrors)
     given = {kind: reader.name(path) for kind, path in asked.given.items()}
     origin = origin_of(

@@ -21,6 +21,7 @@ from omni_ci.rules.context import Context
 from omni_ci.rules.discovery import rules
 from omni_ci.rules.rule import Rule
 from omni_hardware.errors import InputError, OmniError, did_you_mean
+from omni_hardware.own_markers import own_markers
 from omni_hardware.project import load_project
 
 
@@ -67,9 +68,10 @@ def load_repository(
     Raises LoadError with the problems of every pipeline asked about, InputError for a file that does not exist.
     """
     root = repository_root(here)
+    tree = Tree(root)
     loading = _Loading(
-        tree=Tree(root),
-        mirrors=Mirrors.of({}, load_project(root)),
+        tree=tree,
+        mirrors=Mirrors.of({}, load_project(root), own_markers(tree.read)),
         given={kind: named_from_root(path, root=root, here=here) for kind, path in (given or {}).items()},
         configurations={},
         pipelines={},

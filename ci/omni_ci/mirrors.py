@@ -19,14 +19,18 @@ class Mirrors:
     vocabulary: Vocabulary
     chip: str | None = None
     amd: str | None = None
+    markers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], vocabulary: Vocabulary) -> Mirrors:
-        """Return what *environ* asks for."""
+    def of(
+        cls, environ: Mapping[str, str], vocabulary: Vocabulary, markers: tuple[str, ...] = ()
+    ) -> Mirrors:
+        """Return what *environ* asks for; *markers* are the project's own, which its tests may be selected by."""
         return cls(
             vocabulary=vocabulary,
             chip=environ.get("MIRROR_HW") or None,
             amd=environ.get("AMD_MIRROR_HW") or None,
+            markers=markers,
         )
 
     def load(self, text: str, name: str) -> PipelineFile:
@@ -42,6 +46,7 @@ class Mirrors:
             mirror_hw=self.chip,
             amd_mirror_hw=self.amd,
             vocabulary=self.vocabulary,
+            more_marks=self.markers,
         )
 
     def read(self, text: str, name: str, configuration: Configuration) -> Fitted:

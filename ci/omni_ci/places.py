@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from omni_ci.git import Repository
-from omni_hardware.errors import InfrastructureError
+from omni_hardware.errors import InfrastructureError, InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,22 @@ class Tree:
     root: Path
 
     def read(self, path: str) -> str | None:
-        """Return the text of *path*; an absolute path is read as it is. Raises InfrastructureError.
+        """Return the text of *path*, None where there is none; an absolute path is read as it is.
 
+        Raises InputError for a folder and for a link that leads nowhere, InfrastructureError where it is unreadable.
         Bytes that are not UTF-8 become lone surrogates, which the loader reports with their line.
         """
         try:
             return (self.root / path).read_bytes().decode("utf-8", "surrogateescape")
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):
+            if (link := self.root / path).is_symlink():
+                what = f"{path}: is a link to {link.readlink()}, which does not exist"
+                raise InputError(f"{what}; mend the link or take it away") from None
             return None
+        except IsADirectoryError:
+            raise InputError(
+                f"{path}: is a folder, where a file is read; take it away or name a file"
+            ) from None
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 return None  # no file can have that name

@@ -8,20 +8,26 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 
 from omni_ci.shell_commands import TAKE_A_SCRIPT, Command, Script, ShellArguments, shell_arguments
 from omni_ci.shell_parser import parse
+from omni_ci.shell_programs import only_names
 
-__all__ = ["Command", "PytestRun", "Script", "ShellArguments", "parse", "pytest_runs", "shell_arguments"]
+__all__ = [
+    "Command",
+    "PytestRun",
+    "Script",
+    "ShellArguments",
+    "parse",
+    "pytest_runs",
+    "run_of",
+    "shell_arguments",
+]
 
 _PYTEST = frozenset(["pytest", "py.test"])
 _COVERAGE_SCRIPT = "run_cov_split.sh"
 _KNOWN_AT_RUN_TIME = re.compile(r"[$`]")
-# Programs that only speak of the words after them, and what package managers call what they do with them.
-_DO_NOT_RUN = re.compile(
-    r"echo|printf|pip3?|install|add|uninstall|apt|apt-get|cp|mv|rm|ls|cat|grep|find|git|which|type|hash|test|\[\[?|"
-    r"pkill|pgrep|killall|mkdir|touch|tee|export"
-)
 # Options of pytest whose value stands in the next word, and could be taken for a test path.
 _VALUED = re.compile(
     r"--(?:ignore|ignore-glob|deselect|rootdir|confcutdir|basetemp|junitxml|junit-xml|run-level|num-shards|shard-id|"
@@ -60,28 +66,40 @@ def pytest_runs(script: str) -> tuple[PytestRun, ...]:
     if not any(word in script for word in ("pytest", "py.test", _COVERAGE_SCRIPT, "omni-ci", "omni_ci")):
         return ()
     read = parse(script)
-    runs = [run for command in read.commands for run in _runs(command, read.problem)]
+    runs = [run for command in read.commands if (run := run_of(command, read.problem)) is not None]
     if not runs and read.problem and "pytest" in script:
         return (PytestRun(paths=(), words=(), line=1, problem=read.problem),)
     return tuple(runs)
 
 
-def _runs(command: Command, problem: str | None) -> Iterator[PytestRun]:
+def run_of(command: Command, problem: str | None = None) -> PytestRun | None:
+    """Return the pytest call that *command* is, None where it is none; *problem*: why its script may be misread."""
     if command.name in TAKE_A_SCRIPT or shell_arguments(command.words) is not None:
-        return  # its script is read as commands of its own
+        return None  # its script is read as commands of its own
     for index, word in enumerate(command.words):
         name = posixpath.basename(word)
-        if _DO_NOT_RUN.fullmatch(name):
-            return
-        if name in _PYTEST:
-            addopts = [value for name, value in command.assigns if name == "PYTEST_ADDOPTS"]
-            given = [*_split(addopts[0] if addopts else ""), *command.words[index + 1 :]]
-            yield _run(command, _Arguments.of(given), problem)
-            return
-        if name == _COVERAGE_SCRIPT or _is_cov_split(command.words[index : index + 3]):
+        is_split = name == _COVERAGE_SCRIPT or _is_cov_split(command.words[index : index + 3])
+        if not (name in _PYTEST or is_split):
+            continue
+        if only_names(command.words[:index]):
+            return None
+        if is_split:
             words = command.words[index + (1 if name == _COVERAGE_SCRIPT else 3) :]
-            yield _run(command, _of_split(words), problem, measures_coverage=True)
-            return
+            return _run(command, _of_split(words), problem, measures_coverage=True)
+        addopts = [value for name, value in command.assigns if name == "PYTEST_ADDOPTS"]
+        given = [*_split(addopts[0] if addopts else ""), *_handed_over(command.words, index)]
+        return _run(command, _Arguments.of(given), problem)
+    return None
+
+
+def _handed_over(words: Sequence[str], at: int) -> Sequence[str]:
+    """Return the arguments of the pytest at *at*; from `find`, which ends them with `{} +`, its folders for `{}`."""
+    given = words[at + 1 :]
+    if "find" not in map(posixpath.basename, words[:at]) or not given or given[-1] not in {";", "+"}:
+        return given
+    start = [posixpath.basename(word) for word in words].index("find") + 1
+    folders = list(takewhile(lambda word: not word.startswith("-"), words[start:at]))
+    return [one for word in given[:-1] for one in (folders if word == "{}" else [word])]
 
 
 def _run(

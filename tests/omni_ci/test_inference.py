@@ -91,6 +91,24 @@ def test_what_was_inferred_is_said() -> None:
     )
 
 
+def test_a_hundred_steps_are_a_notice_a_preset() -> None:
+    steps = [{"label": f"s{at}", "command": "pytest a -m 'L4 and cards_1'"} for at in range(100)]
+    steps.insert(1, {"label": "two", "command": "pytest b -m 'H100 and cards_2'"})
+    steps.append({"label": "all", "command": "pytest a -m 'L4 and not cards_1'"})
+    steps.append({"label": "most", "command": "pytest a -m 'L4 and cards_4'"})
+    assert fit(*steps).notices == (
+        (
+            "p.yml:3: 100 steps: cards_1 → 'l4_1' (from -m): 's0' (line 3), 's1' (line 11), 's2' (line 15) "
+            "and 97 more"
+        ),
+        "p.yml:7: step 'two': cards_2 → 'h100_2' (from -m)",
+        (
+            "p.yml:407: 2 steps: the most cards of L4 → 'l4_4' (from -m) or cards_4 → 'l4_4' (from -m): "
+            "'all' (line 407) and 'most' (line 411)"
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     "hardware", [{"agents": {"queue": "cpu"}}, {"plugins": ["docker#v5.2.0"]}, {"image": "i"}]
 )
@@ -167,6 +185,99 @@ def test_marks_that_cannot_be_read_are_refused(command: str, said: str) -> None:
     assert line.startswith("p.yml:3:3: step 'x': ")
     assert said in line
     assert line.endswith("; its hardware is read from -m: mend it, or name `mirror_hardwares:`")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "ARGS=\"-m 'H100 and cards_2'\"; pytest $$ARGS tests",
+            "$ARGS gives pytest `-m 'H100 and cards_2'` at run time",
+        ),
+        (
+            "export PYTEST_ADDOPTS=\"-m 'H100 and cards_2'\"; pytest tests",
+            "PYTEST_ADDOPTS gives pytest `-m 'H100 and cards_2'` beside its own words",
+        ),
+        (
+            "export PYTEST_ADDOPTS='-m $$MARK'\npytest tests",
+            "PYTEST_ADDOPTS gives pytest `-m $MARK` beside its own words",
+        ),
+        (
+            "T='pytest -m \"H100 and cards_1\"'; $$T tests",
+            '$T runs `pytest -m "H100 and cards_1"` at run time',
+        ),
+        (
+            "tox -e py311 -- -m 'H100 and cards_1'",
+            "`tox -e py311 -- -m H100 and cards_1` is not seen to be pytest, and names devices",
+        ),
+        (
+            'test() { pytest "$$@"; }; go() { pytest "$$@"; }; go -m H100',
+            "`go -m H100` is not seen to be pytest, and names devices",
+        ),
+        (
+            "pytest -m cpu a; bash run_tests.sh 'H100 and cards_1'",
+            "`bash run_tests.sh H100 and cards_1` is not seen to be pytest, and names devices",
+        ),
+    ],
+)
+def test_marks_that_reach_pytest_unseen_are_refused(script: str, said: str) -> None:
+    (line,) = problems({"label": "x", "command": script})
+    assert (
+        line
+        == f"p.yml:3:3: step 'x': {said}; its hardware is read from -m: mend it, or name `mirror_hardwares:`"
+    )
+    assert (
+        preset_of(*script.replace("H100", "x").replace("cards_", "c").replace("$$MARK", "x").split("\n"))
+        is None
+    )
+
+
+def test_marks_in_the_environment_of_a_step_or_of_the_file_are_refused() -> None:
+    (line,) = problems(
+        {"label": "x", "command": "pytest a", "env": {"PYTEST_ADDOPTS": "-m 'L4 and cards_1'"}}
+    )
+    assert "step 'x': PYTEST_ADDOPTS gives pytest `-m 'L4 and cards_1'` beside its own words" in line
+    text = '{"env": {"ARGS": "-m cards_2"}, "steps": [{"label": "x", "command": "pytest a $$ARGS"}]}'
+    with pytest.raises(LoadError, match=r"\$ARGS gives pytest `-m cards_2` at run time"):
+        fitted(load_pipeline(text, name="p.yml"), presets(), platform="cuda")
+
+
+@pytest.mark.parametrize(
+    ("script", "preset"),
+    [
+        ("T=tests/H100.py; pytest $$T -m 'L4 and cards_1'", "l4_1"),
+        ("export GPU=H100; echo $$GPU cards_2; pytest tests -m 'L4 and cards_1'", "l4_1"),
+        ("for f in tests/H100_*.py; do pytest $$f -m 'L4 and cards_1'; done", "l4_1"),
+        ("export PYTEST_ADDOPTS='-m H100'; pytest tests -m 'L4 and cards_1'", "l4_1"),
+        ("nvidia-smi | grep -m 1 H100; pytest tests -m 'L4 and cards_1'", "l4_1"),
+        ("git commit -m 'H100 and cards_1'; pytest tests", None),
+        ("python -m bench --device H100", None),
+        ("bash -c 'pytest tests -m \"L4 and cards_1\"'", "l4_1"),
+    ],
+)
+def test_a_device_that_is_only_spoken_of_refuses_nothing(script: str, preset: str | None) -> None:
+    assert preset_of(script) == preset
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [
+        ("pytest $$PYTEST_ARGS tests", "$PYTEST_ARGS"),
+        ("pytest @args.txt", "@args.txt"),
+        ("pytest $(cat args.txt)", "$(cat args.txt)"),
+        ("ARGS=`cat args.txt`; pytest $${ARGS:-tests}", "${ARGS:-tests}"),
+    ],
+)
+def test_arguments_known_only_at_run_time_are_told_where_they_leave_a_cpu_job(script: str, word: str) -> None:
+    assert fit({"label": "x", "command": script}).notices == (
+        f"p.yml:3: step 'x': pytest gets no -m but `{word}`, known only at run time: a job for the default queue",
+    )
+    assert fit({"label": "x", "command": script, "agents": {"queue": "cpu"}}).notices == ()
+
+
+def test_words_that_are_known_are_not_told() -> None:
+    script = "A=tests; pytest $$A; for f in a b; do pytest $$f; done; pytest $$B"
+    assert fit({"label": "x", "command": script, "env": {"B": "c"}}).notices == ()
 
 
 def test_an_unreadable_keyword_leaves_the_marks_as_they_are() -> None:

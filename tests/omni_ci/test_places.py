@@ -9,6 +9,7 @@ import pytest
 
 from omni_ci.git import Repository
 from omni_ci.places import Commit, Tree
+from omni_hardware.errors import InputError
 
 
 def test_a_commit_has_its_own_text_and_the_disk_has_what_lies_outside(scratch: Any, tmp_path: Path) -> None:
@@ -23,7 +24,15 @@ def test_a_commit_has_its_own_text_and_the_disk_has_what_lies_outside(scratch: A
     assert before.listed("docs") == ["docs/index.md"]
 
 
-@pytest.mark.parametrize("path", ["nowhere", "docs", "docs/index.md/x", "x" * 300])
+@pytest.mark.parametrize("path", ["nowhere", "docs/index.md/x", "x" * 300])
 def test_what_is_no_file_is_none(scratch: Any, path: str) -> None:
     assert Tree(scratch.root).read(path) is None
     assert Commit(Repository(scratch.root), "HEAD").read(path) is None
+
+
+def test_what_stands_where_a_file_is_read_is_never_taken_for_none(scratch: Any) -> None:
+    (scratch.root / "link.yml").symlink_to("gone.yml")
+    with pytest.raises(InputError, match="docs: is a folder, where a file is read"):
+        Tree(scratch.root).read("docs")
+    with pytest.raises(InputError, match=r"link\.yml: is a link to gone\.yml, which does not exist"):
+        Tree(scratch.root).read("link.yml")

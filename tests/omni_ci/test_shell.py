@@ -275,10 +275,46 @@ def test_the_options_of_a_run():
         "rm -rf pytest",
         "[ -x pytest ]",
         "ls .cache/pytest",
+        "command -v pytest",
+        "cd pytest",
+        "timeout -k 5 2m pip install pytest",
+        "sudo -u ci apt-get -y install pytest",
+        "uv pip install --system pytest",
+        "uv tool install pytest",
+        "uv add --group test pytest",
+        "conda install -n test pytest",
+        "find . -name pytest",
+        "git clone x pytest",
+        "docker pull pytest",
+        "chmod +x tools/run_cov_split.sh",
     ],
 )
 def test_to_speak_of_pytest_is_not_to_run_it(script):
     assert pytest_runs(script) == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "paths"),
+    [
+        ("uv run --extra test pytest -m x tests", ("tests",)),
+        ("uv run --group test pytest -m x tests", ("tests",)),
+        ("uv run --with pip pytest -m x tests", ("tests",)),
+        ("uv tool run pytest -m x tests", ("tests",)),
+        ("poetry run pytest -m x tests", ("tests",)),
+        ("conda run -n test pytest -m x tests", ("tests",)),
+        ("docker exec test pytest -m x tests", ("tests",)),
+        ("docker run --rm test pytest -m x tests", ("tests",)),
+        ("find tests more -name 'test_*.py' -exec pytest -m x {} +", ("tests", "more")),
+        ("find tests -exec pytest -m x {} \\;", ("tests",)),
+        ("git bisect run pytest -m x tests", ("tests",)),
+        ("env -u A B=test nice -n 5 pytest -m x tests", ("tests",)),
+        ("./install pytest -m x tests", ("tests",)),
+        ("ls tests | xargs -n 1 pytest -m x", ()),
+    ],
+)
+def test_a_word_that_names_an_environment_hides_no_run(script, paths):
+    (run,) = pytest_runs(script)
+    assert (run.marks, run.paths) == ("x", paths)
 
 
 def test_a_run_that_may_be_misread_says_so():

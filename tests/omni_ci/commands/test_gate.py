@@ -45,6 +45,53 @@ def test_the_last_commit_counts_on_the_main_branch(scratch: Any) -> None:
     assert scratch.run("gate", "cuda", "l2").code == 10
 
 
+@pytest.mark.parametrize("schedule", ["NIGHTLY", "WEEKLY"])
+@pytest.mark.parametrize("level", ["l2", "l3", "l4", "l5"])
+def test_a_schedule_runs_whatever_the_last_commit_was(
+    scratch: Any, schedule: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch.commit({"docs/index.md": "# Again\n"})
+    monkeypatch.setenv("BUILDKITE_BRANCH", "main")
+    assert scratch.run("gate", "cuda", level).code == 0
+    monkeypatch.setenv(schedule, "1")
+    ran = scratch.run("gate", "cuda", level)
+    assert (ran.code, ran.out) == (10, f"run cuda {level}: a schedule started this build\n")
+    monkeypatch.setenv("BUILDKITE_BRANCH", "work")
+    assert scratch.run("gate", "cuda", level, "--base", "HEAD~1").code == 0
+
+
+@pytest.mark.parametrize("separator", [" ", "\n", ","])
+def test_several_paths_in_one_word_run(scratch: Any, separator: str) -> None:
+    ran = scratch.run(
+        "gate", "cuda", "l3", "--changed", separator.join(["src/engine/core.py", "docs/index.md"])
+    )
+    assert ran.code == 10
+    assert "what was listed is nowhere, here or in the last commit: src/engine/core.py" in ran.out
+    assert scratch.run("gate", "cuda", "l3", "--changed", "docs/nowhere.md").code == 10
+
+
+@pytest.mark.parametrize("tokens", [("cuda", "l3", "--help"), ("cuda", "l3", "--version"), ("cuda", "-h")])
+def test_help_and_version_are_not_0(scratch: Any, tokens: tuple[str, ...]) -> None:
+    assert scratch.run("gate", *tokens).code == 2
+    assert scratch.run("gate", "--help").code == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder, where a file is read"),
+        (lambda path: path.symlink_to("nope.yml"), "is a link to nope.yml, which does not exist"),
+    ],
+)
+def test_a_policy_that_is_no_file_runs(scratch: Any, make: Any, said: str) -> None:
+    policy = scratch.root / ".buildkite" / "policy.yml"
+    policy.unlink(missing_ok=True)
+    make(policy)
+    ran = scratch.run("gate", "cuda", "l3", "--changed", "docs/index.md")
+    assert ran.code == 2
+    assert ran.err == f"omni-ci: .buildkite/policy.yml: {said}" + ran.err.partition(said)[2]
+
+
 def test_what_is_not_known_runs(scratch: Any) -> None:
     ran = scratch.run("gate", "cuda", "l2")
     assert ran.code == 10

@@ -47,7 +47,7 @@ def test_a_group_left_out_is_said(scratch: Any) -> None:
         ("    key: docs", "    key: docs\n    depends_on: engin", 3, "S3 step 'Docs': depends_on 'engin', a key no pipeline file has (did you mean 'engine'?)"),
         ("    key: docs", "    key: docs\n    if: build.branch = 1", 3, "S6 step 'Docs': `if:`"),
         ("    key: docs", "    key: docs\n    parallelism: 2\n    env: {A: b}", 0, ""),
-        ("    key: docs", "    key: docs\n    retry: {automatic: [{exit_status: 1, limits: 3}]}", 2, "`retry.automatic.0.limits` is dropped"),
+        ("    key: docs", "    key: docs\n    retry: {automatic: [{exit_status: 1, limits: 3}]}", 2, "retry.automatic[0].limits: unknown key (did you mean 'limit'?)"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_message_with_its_place(
@@ -123,7 +123,10 @@ def test_a_left_out_group_is_not_waited_for(scratch: Any) -> None:
     ("policy", "message"),
     [
         ("pods: {allow: {queues: [gpu-*]}}", "POLICY step 'Docs': queue 'cpu' is not allowed"),
-        ("pods: {required_env: [HF_HOME]}", "POLICY step 'Engine': container 'container-0' has no HF_HOME"),
+        (
+            "pods: {required_env: [HF_HOME]}",
+            "POLICY step 'Engine': preset 'l4_1': container 'container-0' has no HF_HOME",
+        ),
     ],
 )
 def test_what_policy_forbids_is_not_generated(scratch: Any, policy: str, message: str) -> None:
@@ -136,8 +139,8 @@ def test_what_policy_forbids_is_not_generated(scratch: Any, policy: str, message
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("agents: {queue: evil}", "pipeline: POLICY queue 'evil' is not allowed"),
-        ("image: evil/x", "pipeline: POLICY image 'evil/x' is not allowed"),
+        ("agents: {queue: evil}", f"{PIPELINE}: POLICY queue 'evil' is not allowed"),
+        ("image: evil/x", f"{PIPELINE}: POLICY image 'evil/x' is not allowed"),
     ],
 )
 def test_what_a_file_says_for_all_steps_is_held_to_policy_too(scratch: Any, line: str, message: str) -> None:

@@ -89,3 +89,18 @@ def test_an_unknown_mirror_is_refused(marked: Any, monkeypatch: pytest.MonkeyPat
     ran = marked.run("plan", "--all")
     assert ran.code == 2
     assert "MIRROR_HW=h10" in ran.err
+
+
+def test_the_projects_own_markers_select_its_tests(scratch: Any) -> None:
+    scratch.write(
+        {
+            "pyproject.toml": '[tool.omni]\n[tool.pytest.ini_options]\nmarkers = ["process: forks"]\n',
+            PIPELINE: "steps:\n  - {label: One, key: one, tests: {paths: tests/test_a.py, marks: not process}}\n",
+            "tests/test_a.py": "",
+        }
+    )
+    assert scratch.run("plan", PIPELINE, "--all").code == 0
+    scratch.write({"pyproject.toml": "[tool.omni]\n"})
+    refused = scratch.run("plan", PIPELINE, "--all")
+    assert refused.code == 2
+    assert "'process'" in refused.err

@@ -50,5 +50,5 @@ def test_a_retry_of_a_preset_is_told_once_where_the_preset_is(asked):
     """
     (one,) = asked("CI203", steps, {".buildkite/presets.yml": presets})
     assert (one.file, one.line, one.message) == (
-        ".buildkite/presets.yml", 4, "preset 'h100_1': a retry of exit status 1 repeats failed tests",
+        ".buildkite/presets.yml", 3, "preset 'h100_1': a retry of exit status 1 repeats failed tests",
     )  # fmt: skip

@@ -65,3 +65,17 @@ def test_where_another_step_gives_the_cards_or_nothing_selects_the_test_all_is_f
 def test_hardware_that_nobody_knows_is_not_judged(found):
     steps = "- {label: One, agents: {queue: big}, commands: [pytest tests/test_z.py]}"
     assert found("CI301", steps, {"tests/test_z.py": FOUR}) == []
+
+
+def test_tests_that_two_runs_of_a_step_select_are_told_once(found):
+    many = "from pytest_omni import hardware_test\n" + "".join(
+        f'\n@hardware_test(res={{"cuda": "L4"}}, num_cards=4)\ndef test_{letter}(): pass\n'
+        for letter in "abcd"
+    )
+    steps = "- {label: TP, mirror_hardwares: l4_2, commands: [pytest tests/test_z.py, pytest tests]}"
+    assert found("CI301", steps, {"tests/test_z.py": many}) == [
+        (
+            "step 'TP': selects test_a, test_b, test_c and 1 more of tests/test_z.py, which needs cuda L4×4, "
+            "and l4_2 has 2: always skipped"
+        )
+    ]
