@@ -85,10 +85,10 @@ def load_repository(
         )
     loading.all_of(names)
     notices = [said for name in every if name not in names for said in loading.try_one(name)]
-    tree = tree_files(root)
+    listed = tree_files(root)
     context = Context(
         files=loading.tree,
-        names=tree if tree is not None else frozenset(_walked(root)),
+        names=listed if listed is not None else frozenset(_walked(root)),
         pipelines=tuple(loading.pipelines.values()),
         configurations=loading.configurations,
         judged=frozenset(names),

@@ -35,14 +35,19 @@ SECRET_VALUES = {
     "Buildkite token": r"bk(?:ua|ct|pt|aj)_[a-f0-9]{32,}",
     "Slack token": r"xox[abops]-[A-Za-z0-9-]{10,}",
     "OpenAI key": r"sk-(?:proj-)?[A-Za-z0-9_-]{32,}",
+    "npm token": r"npm_[A-Za-z0-9]{36,}",
+    "password in a URL": r"(?<=://)[^\s:/@$]+:[^\s/@$]+(?=@[^\s@])",
     "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
 }
-# What projects write where a program insists on a secret and nothing checks it.
+# What projects write where a program insists on a secret and nothing checks it: these words and nothing else.
 _PLACEHOLDER = re.compile(
-    r"\b(?:dummy|empty|none|null|fake|test|token|secret|password|changeme|placeholder|example|true|false)\b",
+    r"(?:(?:sk|my|your|some|a|an|the|dummy|empty|none|null|no|not|fake|test|testing|token|secret|password|passwd|key|api|"
+    r"changeme|placeholder|example|true|false|x+|\*+|\.+)(?:[-_ .]|$))+",
     re.IGNORECASE,
 )
-_SHORTEST = 8
+# An absolute path of two names or more, or one below a home or the folder a job is in.
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|(?:~|\.{1,2})/[\w./-]+|<[^<>]*>", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _VALUES = re.compile("|".join(f"({pattern})" for pattern in SECRET_VALUES.values()))
 
 
@@ -56,11 +61,11 @@ def is_secret(name: str) -> bool:
 
 
 def is_value(text: str) -> bool:
-    """Return whether *text*, given to a secret variable, may be its value: no variable, path or stand-in."""
+    """Return whether *text*, given to a secret variable, may be its value: no variable, path, number or stand-in."""
     bare = text.strip()
-    if len(bare) < _SHORTEST or "$" in bare or bare.startswith(("/", "~", "./")):
+    if not bare or "$" in bare:
         return False
-    return _PLACEHOLDER.search(bare) is None
+    return not any(form.fullmatch(bare) for form in (_PLACEHOLDER, _PATH, _NUMBER))
 
 
 def secret_in(text: str) -> tuple[str, str] | None:

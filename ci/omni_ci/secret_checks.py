@@ -24,8 +24,9 @@ class Secrets:
     named: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
-        """Return whether *name* is one of them."""
-        return name in self.named or is_secret(name)
+        """Return whether *name* is one of them; an option `--api-key` is called as a variable API_KEY would be."""
+        variable = name[2:].replace("-", "_") if name.startswith("--") else name
+        return name in self.named or is_secret(variable)
 
     def exposed(self, part: Mapping[str, Any], script: Script = _NO_SCRIPT) -> Iterator[Setting]:
         """Yield the settings of *part*, and those that *script* makes, that give a secret its value as text."""
@@ -69,8 +70,15 @@ def _messages(part: Mapping[str, Any], secrets: Secrets, script: Script) -> Iter
 
 
 def _set_by(script: Script) -> Iterator[Setting]:
+    """Yield what the commands give a value: by `A=b` in front or as a word, and by an option called like a variable."""
     for command in script.commands:
         yield from (Setting("commands", name, value) for name, value in command.assigns)
-        if command.name in {"export", "declare", "readonly"}:
-            pairs = (word.partition("=") for word in command.words[1:])
-            yield from (Setting("commands", name, value) for name, _, value in pairs)
+        if command.name in {"echo", "printf"}:
+            continue  # what is only said is judged by its form
+        for word, following in zip(command.words[1:], [*command.words[2:], ""], strict=False):
+            name, is_given, value = word.partition("=")
+            if name.startswith("--") and not is_given:
+                value = "" if following.startswith("-") else following
+            if name.startswith(("--env", "-e")) and is_given and "=" in value:
+                name, _, value = value.partition("=")
+            yield Setting("commands", name, value)

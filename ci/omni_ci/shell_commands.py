@@ -23,7 +23,8 @@ class Command:
     assignments or a redirection. assigns: the `A=b` before it. before, after: the operator on either side, "" where
     a line, a list or the script starts or ends. inside: what it stands in, outermost first: "subshell", "$()",
     "bash -c", "bash <<", "eval", "trap", "if" (a condition), "then", "while", "for", "do", "case", "function", "{ }".
-    redirects: (operator, target) pairs. folder: where `cd` has led: "" is where the script starts.
+    redirects: (operator, target) pairs. folder: where `cd` has led: "" is where the script starts. is_inverted: `!`
+    stands before it.
     """
 
     words: tuple[str, ...]
@@ -34,6 +35,7 @@ class Command:
     assigns: tuple[tuple[str, str], ...] = ()
     redirects: tuple[tuple[str, str], ...] = ()
     folder: str = ""
+    is_inverted: bool = False
 
     @property
     def name(self) -> str:

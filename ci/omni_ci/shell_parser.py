@@ -36,6 +36,7 @@ class _Draft:
 
     before: str = ""
     line: int = 0
+    is_inverted: bool = False
     words: list[Token] = field(default_factory=list)
     assigns: list[tuple[str, str]] = field(default_factory=list)
     redirects: list[tuple[str, Token]] = field(default_factory=list)
@@ -108,6 +109,7 @@ class _Parser:
         elif word == "[[":
             self._test(token)
         else:
+            self._draft.is_inverted ^= word == "!"
             return word in _PASSED_OVER
         return True
 
@@ -214,6 +216,7 @@ class _Parser:
             assigns=tuple(draft.assigns),
             redirects=tuple((operator, target.text) for operator, target in draft.redirects),
             folder=self.folder,
+            is_inverted=draft.is_inverted,
         )
 
     def _change_folder(self, command: Command) -> None:

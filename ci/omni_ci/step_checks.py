@@ -14,7 +14,8 @@ from typing import Any
 from omni_ci.conditions import ConditionError, check_condition
 from omni_ci.findings import Finding, Level, Placed
 from omni_ci.model import UPLOADER_ONLY
-from omni_ci.shell import pytest_runs
+from omni_ci.retries import repeats_failed_tests
+from omni_ci.shell import Command, pytest_runs
 from omni_hardware.errors import did_you_mean
 
 # Ours, and those of the older AMD shape.
@@ -26,6 +27,9 @@ _KINDS = ("command", "commands", "plugins", "trigger", "wait", "waiter", "block"
 _KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHARDS = re.compile(r"BUILDKITE_PARALLEL_JOB(?:_COUNT)?\b|--shard[= ]auto\b")
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)|(?P<name>\w+))", re.ASCII)
+_ADDOPTS = "PYTEST_ADDOPTS"
+_LONGEST = 60
 _SHARD_WITH_DEFAULT = re.compile(r"\$\{BUILDKITE_PARALLEL_JOB(?:_COUNT)?:?-")
 
 
@@ -49,6 +53,10 @@ def _has_a_kind(document: Document) -> Iterator[Finding]:
         if isinstance(step, dict) and not step.keys() & set(_KINDS) and "type" not in step:
             yield placed.finding(
                 "S1", "says nothing to do; give it `commands:`, `trigger:`, `wait:`, `block:` or `input:`"
+            )
+        elif isinstance(step, dict) and "command" in step and "commands" in step:
+            yield placed.finding(
+                "S1", "has `command` and `commands`, of which one is not run; give one of them"
             )
         elif placed.runs_commands and not placed.commands.strip() and not step.get("plugins"):
             yield placed.finding("S1", "its commands are empty")
@@ -160,13 +168,40 @@ def _parallel_jobs_share_the_work(document: Document) -> Iterator[Finding]:
         jobs, commands = placed.step.get("parallelism"), placed.commands
         if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
             yield placed.finding("S8", f"parallelism is {jobs!r}; write 1 or more")
-        elif (jobs or 1) > 1 and _runs_tests(placed) and not _SHARDS.search(commands):
+        elif (jobs or 1) > 1 and (whole := _unshared(placed)):
             yield placed.finding(
                 "S8",
-                f"parallelism {jobs}, yet no command uses $$BUILDKITE_PARALLEL_JOB: every job would run all tests",
+                f"parallelism {jobs}, yet `{whole}` does not use $$BUILDKITE_PARALLEL_JOB: every job would run all of "
+                "its tests; give it `--shard auto`, or run it in a step of its own",
             )
         elif jobs is None and _SHARDS.search(_SHARD_WITH_DEFAULT.sub("", commands)):
             yield placed.finding("S8", "uses $$BUILDKITE_PARALLEL_JOB without `parallelism:`")
+
+
+def _unshared(placed: Placed) -> str | None:
+    """Return the first pytest run of a parallel step that each of its jobs would make as a whole."""
+    shares = {
+        name for command in placed.shell.commands for name, value in _set_by(command) if _SHARDS.search(value)
+    }
+    env = placed.step.get("env")
+    given = {str(name): str(value) for name, value in env.items()} if isinstance(env, dict) else {}
+    shares |= {name for name, value in given.items() if _SHARDS.search(value)}
+    for run in pytest_runs(placed.script):
+        text = " ".join(run.words)
+        names = {found["braced"] or found["name"] for found in _VARIABLE.finditer(text)}
+        if not (_SHARDS.search(text) or names & shares or _ADDOPTS in shares):
+            bare = " ".join(text.split())
+            return bare if len(bare) <= _LONGEST else f"{bare[:_LONGEST]}…"
+    return None
+
+
+def _set_by(command: Command) -> Iterator[tuple[str, str]]:
+    """Yield the variables that *command* gives a value."""
+    yield from command.assigns
+    for word in command.words[1:] if command.name in {"export", "declare", "readonly", "local"} else ():
+        name, is_given, value = word.partition("=")
+        if is_given:
+            yield name, value
 
 
 def _retries_spare_failures(document: Document) -> Iterator[Finding]:
@@ -190,10 +225,7 @@ def _rule(placed: Placed, rule: Any, *, is_test: bool) -> Iterator[Finding]:
     limit = rule.get("limit", 2)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= 10:
         yield placed.finding("S10", f"retry limit {limit!r} is not within 1…10")
-    status = rule.get("exit_status", "*" if "signal_reason" not in rule and "signal" not in rule else None)
-    statuses = status if isinstance(status, list) else [status]
-    any_status = "*" in statuses and "signal_reason" not in rule and "signal" not in rule
-    if is_test and (1 in statuses or any_status):
+    if is_test and repeats_failed_tests(rule):
         yield placed.finding(
             "S10", "retries exit status 1, a failed test; a flaky test belongs in quarantine, not in a retry"
         )

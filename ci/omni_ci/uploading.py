@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +19,26 @@ _SECONDS = 300
 _SHOWN_LINES = 20
 # Seconds before each further try of a call that failed.
 _PAUSES: Sequence[float] = (2, 8)
-# What the network or Buildkite's servers did. Whatever else ends an upload is its answer, and it stays.
-_TRANSIENT = re.compile(
-    r"timed? ?out|connection|network|\bEOF\b|\bTLS\b|no such host|unavailable|bad gateway|\b(?:429|50[0234])\b|"
-    r"too many requests|internal server error",
+# Lines of an agent whose request never reached Buildkite, or was sent back before anything was made of it.
+_UNSENT = re.compile(
+    r"\bdial (?:tcp|udp)\b|connection refused|no such host|no route to host|network is unreachable|"
+    r"TLS handshake|\b(?:429|503)\b|too many requests|service unavailable",
     re.IGNORECASE,
 )
-# `meta-data exists` ends with this where there is no such key.
-_NO_KEY = 100
+# Lines of one that lost the answer: Buildkite may hold the steps all the same.
+_LOST = re.compile(
+    r"timed? ?out|deadline exceeded|\bEOF\b|connection|broken pipe|stream error|\b(?:408|50[0-9])\b|"
+    r"bad gateway|internal server error",
+    re.IGNORECASE,
+)
+# What a shell makes of the signal that ended a program.
+_SIGNALLED = 128
+# What `meta-data get` is told to say where there is no such key.
+_NO_MARK = "none"
+
+
+class NoAnswerError(InfrastructureError):
+    """The agent was called and its answer is not known: what was asked may be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,30 +83,37 @@ class Agent:
         self._environ = environ
 
     def upload(self, path: Path) -> None:
-        """Hand a saved pipeline to Buildkite, which refuses it when it holds a secret."""
-        done = self._repeated(["pipeline", "upload", "--reject-secrets", str(path)], only=_TRANSIENT)
+        """Hand a saved pipeline to Buildkite, which refuses it when it holds a secret.
+
+        Tried again only where Buildkite has none of it, since a further call is a further upload. Raises
+        NoAnswerError where it may have been taken, and InfrastructureError where it was not.
+        """
+        done = self._repeated(["pipeline", "upload", "--reject-secrets", str(path)], if_=_is_unsent)
+        if done.code == 0:
+            return
+        ended = f"{AGENT} pipeline upload ended with {done.code}"
+        said = _tail(done.err or done.out)
+        if not _may_be_taken(done):
+            raise InfrastructureError(f"{ended}; the pipeline is in {path}\n{said}")
+        raise NoAnswerError(
+            f"{ended}, and Buildkite may have taken it all the same, so it is not tried again; look at the build. "
+            f"The pipeline is in {path}\n{said}"
+        )
+
+    def mark_of(self, key: str) -> str | None:
+        """Return what *key* is in the build's meta-data. Raises InfrastructureError where that cannot be known."""
+        done = self._repeated(["meta-data", "get", key, "--default", _NO_MARK])
         if done.code != 0:
             raise InfrastructureError(
-                f"{AGENT} pipeline upload ended with {done.code}; the pipeline is in {path}\n"
-                f"{_tail(done.err or done.out)}"
-            )
-
-    def has_mark(self, key: str) -> bool:
-        """Return whether the build's meta-data has *key*. Raises InfrastructureError where that cannot be known."""
-        done = self._repeated(["meta-data", "exists", key], fine=(0, _NO_KEY))
-        if done.code not in {0, _NO_KEY}:
-            raise InfrastructureError(
-                f"{AGENT} meta-data exists ended with {done.code}, so it is not known whether an earlier attempt of "
+                f"{AGENT} meta-data get ended with {done.code}, so it is not known whether an earlier attempt of "
                 f"this job has uploaded {self._saved.folder} already; retry the job\n{_tail(done.err, 1)}"
             )
-        return done.code == 0
+        value = done.out.decode(errors="replace").strip()
+        return None if value == _NO_MARK else value
 
     def mark(self, key: str, value: str) -> str | None:
         """Put *key* into the build's meta-data; return why that failed, None when it did not."""
-        return self._tried(
-            "a retry of this job would upload once more: the build's meta-data was not taken",
-            ["meta-data", "set", key, value],
-        )
+        return self._tried("the build's meta-data was not taken", ["meta-data", "set", key, value])
 
     def annotate(self, text: str, *, context: str) -> str | None:
         """Show *text* (Markdown) on the build; return why that failed, None when it did not."""
@@ -123,13 +142,12 @@ class Agent:
         *,
         text: str | None = None,
         cwd: Path | None = None,
-        fine: Sequence[int] = (0,),
-        only: re.Pattern[str] | None = None,
+        if_: Callable[[Done], bool] = lambda _: True,
     ) -> Done:
-        """Return how the agent ended in the end; a failure is tried again, with *only*, where its words match."""
+        """Return how the agent ended in the end; a failure is tried again, with *if_*, where that says so."""
         done = self._run(arguments, text, cwd)
         for pause in _PAUSES:
-            if done.code in fine or (only and not only.search(_tail(done.err or done.out))):
+            if done.code == 0 or not if_(done):
                 break
             time.sleep(pause)
             done = self._run(arguments, text, cwd)
@@ -148,12 +166,27 @@ class Agent:
                 [program, *arguments], seconds=_SECONDS, environ=self._environ, cwd=cwd, text=text or ""
             )
         except subprocess.TimeoutExpired:
-            raise InfrastructureError(
+            raise NoAnswerError(
                 f"{AGENT} {arguments[0]} gave no answer within {_SECONDS} s; {where}"
             ) from None
         except OSError as error:
             raise InfrastructureError(f"{program} cannot be run: {error.strerror}; {where}") from error
 
 
+def _is_unsent(done: Done) -> bool:
+    """Return whether no try of the agent's own came through: one lost answer among them is enough to doubt it."""
+    return not _may_be_taken(done) and bool(_UNSENT.search(_tail(done.err or done.out, 1)))
+
+
+def _may_be_taken(done: Done) -> bool:
+    lines = _lines(done.err) or _lines(done.out)
+    is_killed = done.code < 0 or done.code > _SIGNALLED
+    return is_killed or not lines or any(_LOST.search(line) and not _UNSENT.search(line) for line in lines)
+
+
+def _lines(said: bytes) -> list[str]:
+    return strip_controls(said.decode(errors="replace")).strip().splitlines()
+
+
 def _tail(said: bytes, lines: int = _SHOWN_LINES) -> str:
-    return "\n".join(strip_controls(said.decode(errors="replace")).strip().splitlines()[-lines:])
+    return "\n".join(_lines(said)[-lines:])

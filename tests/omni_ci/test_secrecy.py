@@ -31,13 +31,32 @@ def test_names_that_only_look_like_it(name):
     assert not is_secret(name)
 
 
-@pytest.mark.parametrize("text", [VALUE, "correct-horse-battery", "a" * 40])
+@pytest.mark.parametrize(
+    "text", [VALUE, "correct-horse-battery", "a" * 40, "top-secret-hunter2", "prod-token-9f8a7d11", "hunter2", "abc",
+             "/9j4AAQSkZJRgABAQ+k=", "test1234"],
+)  # fmt: skip
 def test_values(text):
     assert is_value(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "EMPTY", "dummy-key", "/run/secrets/hf", "~/.netrc", "$$OTHER", "short", "sk-test-key"]
+    "text",
+    [
+        "",
+        "EMPTY",
+        "dummy-key",
+        "/run/secrets/hf",
+        "~/.netrc",
+        "$$OTHER",
+        "sk-test-key",
+        "test",
+        "0",
+        "xxx",
+        "fake_token",
+        "<your key>",
+        "./key.pem",
+        "../secrets/hf",
+    ],
 )
 def test_what_is_no_value(text):
     assert not is_value(text)
@@ -50,12 +69,19 @@ def test_what_is_no_value(text):
         ("ghp_" + "a1" * 18, "GitHub token"),
         ("AKIA" + "A1" * 8, "AWS access key"),
         ("-----BEGIN RSA PRIVATE KEY-----", "private key"),
+        ("npm_" + "a1" * 18, "npm token"),
+        ("postgres://user:S3cretPassw0rd@db/x", "password in a URL"),
     ],
 )
 def test_what_its_issuer_marks_as_a_secret(text, kind):
     assert secret_in(text)[0] == kind
     assert redacted(f"a {text} b", ()) != f"a {text} b"
-    assert secret_in("hf_home sk-1 AKIA ghp_x") is None
+    assert (
+        secret_in(
+            "hf_home sk-1 AKIA ghp_x npm_run https://git@host/x:y https://$$USER:$$PASS@host ssh://h:22/a@b"
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,6 +94,11 @@ def test_what_its_issuer_marks_as_a_secret(text, kind):
             {"plugins": [{"kubernetes": {"podSpec": {"containers": [{"env": [{"name": "HF_TOKEN", "value": VALUE}]}]}}}]},
             "pod env: HF_TOKEN",
         ),
+        ({"commands": [f"docker run -e HF_TOKEN={VALUE} x"]}, "commands: HF_TOKEN"),
+        ({"commands": [f"env -u A HF_TOKEN={VALUE} run"]}, "commands: HF_TOKEN"),
+        ({"commands": [f"docker run --env=HF_TOKEN={VALUE} x"]}, "commands: HF_TOKEN"),
+        ({"commands": [f"mysql --password={VALUE}"]}, "commands: --password"),
+        ({"commands": [f"mysql --db-password {VALUE}"]}, "commands: --db-password"),
         ({"plugins": [{"docker#v5": {"image": "i", "environment": [f"HF_TOKEN={VALUE}"]}}]}, "docker environment: HF_TOKEN"),
         ({"label": f"x {HF}"}, "label holds what has the form of a Hugging Face token"),
         ({"env": {"A": HF}}, "env.A holds what has the form of a Hugging Face token"),
@@ -108,6 +139,13 @@ def test_policy_may_name_a_secret_that_does_not_look_like_one():
         {"env": {"OPENAI_API_KEY": "EMPTY"}},
         {"commands": ["export HF_TOKEN=$$VLLM_CI_HF_TOKEN"]},
         {"commands": ["echo HF_TOKEN=abcdefghijk"]},
+        {
+            "commands": [
+                "docker run -e HF_TOKEN -e API_KEY=EMPTY x",
+                "serve --api-key EMPTY --max-token 8",
+                "go --password -v",
+            ]
+        },
         {"env": {"HF_HOME": "/root/hf_cache"}},
     ],
 )

@@ -42,7 +42,7 @@ WRONG = [
     ("S7", step(timeout_in_minutes=0), "write whole minutes, 1 or more"),
     ("S7", step(timeout_in_minutes=-3), "write whole minutes, 1 or more"),
     ("S8", step(parallelism=0), "parallelism is 0"),
-    ("S8", step(parallelism=3, commands=["pytest tests"]), "every job would run all tests"),
+    ("S8", step(parallelism=3, commands=["pytest tests"]), "every job would run all of its tests"),
     ("S8", step(commands=[PARALLEL]), "without `parallelism:`"),
     ("S9", step(parallelism=2, commands=[PARALLEL.replace("$$", "$")]), "is replaced at upload"),
     ("S10", step(commands=["pytest"], retry={"automatic": True}), "`automatic: true` repeats failed tests"),
@@ -60,7 +60,35 @@ WRONG = [
         "retry limit 99 is not within 1…10",
     ),
 ]
+WHOLE = "pytest tests"
+WRONG += [
+    ("S10", step(commands=["pytest"], retry={"automatic": [rule]}), "retries exit status 1")
+    for rule in (
+        {"signal_reason": "none"},
+        {"exit_status": "*", "signal_reason": "*"},
+        {"exit_status": "*", "signal_reason": "none"},
+        {"signal": "*"},
+        {"exit_status": "*", "signal": "*"},
+        {"exit_status": "1"},
+        {"exit_status": 1, "signal_reason": "none"},
+    )
+]
+WRONG += [
+    ("S8", step(parallelism=2, commands=commands), "yet `pytest tests` does not use $$BUILDKITE_PARALLEL_JOB")
+    for commands in (
+        ["echo $$BUILDKITE_PARALLEL_JOB", WHOLE],
+        [PARALLEL, WHOLE],
+        ["export N=$$BUILDKITE_PARALLEL_JOB", WHOLE],
+    )
+]
+WRONG += [("S1", step(command="a"), "has `command` and `commands`, of which one is not run")]
 FINE = [
+    step(parallelism=2, commands=["export N=$$BUILDKITE_PARALLEL_JOB", 'pytest tests --shard-id "$$N"']),
+    step(parallelism=2, commands=["N=--shard-id=$$BUILDKITE_PARALLEL_JOB; pytest tests $${N}"]),
+    step(parallelism=2, commands=["export PYTEST_ADDOPTS='--shard auto'", WHOLE]),
+    step(parallelism=2, commands=[WHOLE], env={"PYTEST_ADDOPTS": "--shard auto"}),
+    step(commands=["pytest"], retry={"automatic": [{"exit_status": 1, "signal_reason": "agent_stop"}]}),
+    step(commands=["pytest"], retry={"automatic": [{"signal": "SIGKILL"}]}),
     step(parallelism=2, commands=[PARALLEL]),
     step(parallelism=2, commands=["pytest --shard auto"]),
     step(parallelism=2, commands=["make lint"]),

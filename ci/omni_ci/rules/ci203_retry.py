@@ -3,11 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from omni_ci.retries import is_of_every_status, repeats_failed_tests
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
-
-_SIGNALS = ("signal", "signal_reason")
 
 
 class FailedTestsAreNotRetried(Rule):
@@ -35,12 +34,9 @@ def _retried(automatic: Any) -> Iterator[str]:
     for rule in automatic if isinstance(automatic, list) else [automatic]:
         if not isinstance(rule, dict):
             continue
-        status = rule.get("exit_status", None if any(name in rule for name in _SIGNALS) else "*")
-        listed = [str(one) for one in (status if isinstance(status, list) else [status])]
-        if "*" in listed and not any(name in rule for name in _SIGNALS):
-            yield "a retry of every exit status repeats failed tests"
-        elif "1" in listed:
-            yield "a retry of exit status 1 repeats failed tests"
+        if repeats_failed_tests(rule):
+            which = "every exit status" if is_of_every_status(rule) else "exit status 1"
+            yield f"a retry of {which} repeats failed tests"
 
 
 def _found(job: Job, what: str) -> Found:

@@ -6,7 +6,7 @@ from itertools import groupby
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
-from omni_ci.rules.statuses import first_lost, stops_at_failure
+from omni_ci.rules.statuses import Options, first_lost
 from omni_ci.shell import Command, parse, shell_arguments
 
 
@@ -32,7 +32,7 @@ class NestedListsFail(Rule):
 def _inline(job: Job) -> Iterator[tuple[str, Sequence[Command]]]:
     for command in job.script.commands:
         inline = shell_arguments(command.words)
-        if inline and not stops_at_failure(command.words[: inline.at]):
+        if inline and not Options.of(command.words[: inline.at]).errexit:
             commands = [one for one in parse(inline.script).commands if not one.inside]
             yield f"`{command.name if command.name != 'timeout' else 'bash'} -c`", commands
 

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from omni_ci.rules.context import Context
+from omni_ci.rules.forgiveness import forgiven
 from omni_ci.rules.rule import Found, Rule
-
-_FORGIVING = frozenset([":", "true", "echo", "printf"])
 
 
 class FailedTestsAreNotForgiven(Rule):
-    """A failed test run is not forgiven by `|| true`.
+    """A failed test run is neither forgiven nor repeated by the shell.
 
-    The step is green whatever the tests say. A run that may fail belongs into a step of its own, which does not
-    block and says until when.
+    After `pytest … ||` only `exit 1`, `false`, another test run or a kept status (`rc=$?`, in YAML `rc=$$?`, and later
+    `exit "$rc"`) leave the step red; `|| true`, `|| cat log`, `if pytest …`, `! pytest …` and a loop until the tests
+    pass make it green whatever they say. A run that may fail belongs into a step of its own, which does not block and
+    says until when; what to repeat is Buildkite's `retry`.
     """
 
     code = "CI404"
@@ -21,11 +21,7 @@ class FailedTestsAreNotForgiven(Rule):
     def check(self, context: Context) -> Iterator[Found]:
         for job in context.jobs:
             commands = job.script.commands
-            tests = {run.words for run in job.runs}
-            for command, following in pairwise(commands):
-                forgives = following.name in _FORGIVING or following.words[:2] == ("exit", "0")
-                if command.after == "||" and forgives and command.words in tests:
-                    then = " ".join(following.words)
-                    yield job.found(
-                        " ".join(command.words), f"forgives failed tests: `pytest … || {then}` is always 0"
-                    )
+            tests = frozenset(run.words for run in job.runs if run.words)
+            for at, command in enumerate(commands):
+                if command.words in tests and (how := forgiven(commands, at, tests)):
+                    yield job.found(" ".join(command.words), f"forgives failed tests: {how}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,11 @@ def parse_items(text: str, *, name: str = ITEMS) -> tuple[str, ...]:
         raise GuardError(f'{name} is not a JSON array of strings; write ["pytest …", "…"]')
     if "\0" in "".join(found):
         raise GuardError(f"{name} holds a NUL character, which no command can")
+    try:
+        os.fsencode("".join(found))
+    except UnicodeEncodeError as error:
+        wrong = ascii(error.object[error.start])
+        raise GuardError(f"{name} holds {wrong}, which no command can ({error.encoding})") from None
     return tuple(found)
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from omni_ci.runner.records import Kind, Record
+from omni_ci.shell import parse
 
 NO_TESTS = 5
 TIMED_OUT = 124  # as timeout(1) says it
 SIGNALLED = 128
+# An `exit` in these does not end the shell, or only when it ends anyway.
+_APART = frozenset(["subshell", "$()", "bash -c", "bash <<", "trap"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,8 @@ class Outcome:
         return tuple(item for item in self.items if item.status is None)
 
     def allowing_no_tests(self) -> Outcome:
-        """Return the outcome where a 5 is no failure; any other status stays."""
-        return replace(self, status=0) if self.status == NO_TESTS else self
+        """Return the outcome where a 5 is no failure; any other status stays, and so does one with items not run."""
+        return replace(self, status=0) if self.status == NO_TESTS and not self.not_run else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +100,14 @@ def judge(
     status = aggregate(item.status for item in items)
     notes: tuple[str, ...] = ()
     if stopped:
-        status = status or stopped.status
+        status = aggregate((status, stopped.status))
     elif _is_torn(len(commands), records):
         status = aggregate((status, code, 1))
-        notes = (
-            "what the shell wrote aside is incomplete, so that an item may have run unseen; is the disk full?",
-        )
+        notes = (_why_torn(commands, records),)
+    elif code == 0 and (unmeant := _ended_unasked(commands, records)):
+        # green is said by the tests alone: not by a shell that went away before them
+        status = aggregate((status, 1))
+        notes = (unmeant,)
     elif aggregate((status, code)) != status:
         # a `trap … EXIT` of the user's
         status = aggregate((status, code))
@@ -117,6 +122,36 @@ def _is_torn(count: int, records: Sequence[Record]) -> bool:
     last = len(begun)
     in_order = begun == set(range(1, last + 1)) and ended in (begun, begun - {last})
     return not (in_order and last and (last == count or last not in ended))
+
+
+def _why_torn(commands: Sequence[str], records: Sequence[Record]) -> str:
+    number = max((record.item for record in records), default=0)
+    problem = parse(commands[number - 1]).problem if 0 < number <= len(commands) else None
+    if problem is not None:
+        return f"item {number} cannot be read as shell ({problem}), and bash gave up on the rest"
+    return "what the shell wrote aside is incomplete, so that an item may have run unseen; is the disk full?"
+
+
+def _ended_unasked(commands: Sequence[str], records: Sequence[Record]) -> str | None:
+    """Return a sentence where the shell ended with 0 inside an item that does not ask for it by `exit`.
+
+    An `exec` asks for the end of its own item only: as the last one it takes nothing away.
+    """
+    last = max((record.item for record in records), default=0)
+    if not last or any(record.item == last and record.kind is Kind.END for record in records):
+        return None
+    asked = [one for one in parse(commands[last - 1]).commands if not _APART.intersection(one.inside)]
+    if any(one.name == "exit" and _may_be_0(one.words[1:]) for one in asked):
+        return None
+    rest = len(commands) - last
+    if not rest and any(one.name == "exec" for one in asked):
+        return None
+    lost = "what follows in it" if not rest else "what follows it"
+    return f"item {last} ended the shell with 0 though no `exit` stands in it, so that {lost} did not run"
+
+
+def _may_be_0(words: Sequence[str]) -> bool:
+    return not words or words[0] == "0" or words[0].startswith("$")
 
 
 def exit_status(code: int) -> int:

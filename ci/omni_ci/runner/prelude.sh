@@ -68,9 +68,15 @@ __omni_err() {
   return "$1"
 }
 
+# Hears of the end before a user's handler of EXIT, which may well change the status; hands that on to it.
+__omni_left() {
+  if [[ "$1" != 0 ]] && ! __omni_in_subshell; then __omni_record failed "$1" exit; fi
+  return "$1"
+}
+
 # A user's ERR handler is called by ours instead of replacing it.
 trap() {
-  local __omni_action __omni_signal
+  local __omni_action __omni_signal __omni_before=''
   local -a __omni_others=()
   case ${1-} in --) shift ;; esac
   # a question, not a setting
@@ -87,6 +93,15 @@ trap() {
       ERR | err | SIGERR)
         if [[ "$__omni_action" = - ]]; then __omni_action=''; fi
         __omni_user_err=$__omni_action __omni_user_level=$BASH_SUBSHELL
+        ;;
+      EXIT | exit | SIGEXIT | 0)
+        case $__omni_action in
+          - | '') ;;
+          # before `&&`, so that `set -e` and ERR let the handler see the status
+          *) __omni_before='__omni_left "$?" && :; ' ;;
+        esac
+        # shellcheck disable=SC2064
+        builtin trap -- "$__omni_before$__omni_action" EXIT
         ;;
       *) __omni_others[${#__omni_others[@]}]=$__omni_signal ;;
     esac

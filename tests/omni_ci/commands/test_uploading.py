@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ with (here / "log").open("a") as log:
     log.write(json.dumps(words) + "\\n")
 ends = json.loads((here / "ends").read_text())
 kind = words[0] if words[0] != "meta-data" else f"meta-data {{words[1]}}"
+if words[0] == "pipeline" and ends.get("taken"):
+    # Buildkite has the steps, and only the answer is lost
+    (here / "steps").open("a").write(words[-1] + "\\n")
 if ends.get(kind):
     code, said = ends[kind].pop(0)
     (here / "ends").write_text(json.dumps(ends))
@@ -27,8 +31,9 @@ if ends.get(kind):
         sys.exit(code)
 if words[0] == "annotate":
     (here / "annotation").write_text(sys.stdin.read())
-if kind == "meta-data exists":
-    sys.exit(0 if (here / "data" / words[2]).exists() else 100)
+if kind == "meta-data get":
+    mark = here / "data" / words[2]
+    print(mark.read_text() if mark.exists() else words[words.index("--default") + 1])
 if kind == "meta-data set":
     (here / "data" / words[2]).write_text(words[3])
 """
@@ -43,9 +48,9 @@ class Agent:
         path.chmod(0o755)
         self.ends()
 
-    def ends(self, **kinds: list[tuple[int, str]]) -> None:
-        """Say how the next calls of each kind end."""
-        (self.folder / "ends").write_text(json.dumps(kinds))
+    def ends(self, *, taken: bool = False, **kinds: list[tuple[int, str]]) -> None:
+        """Say how the next calls of each kind end; *taken*: Buildkite has the steps however an upload ends."""
+        (self.folder / "ends").write_text(json.dumps({**kinds, "taken": taken}))
 
     def calls(self) -> list[list[str]]:
         """Return the calls since the last time."""
@@ -56,6 +61,12 @@ class Agent:
 
     def kinds(self) -> list[str]:
         return [" ".join(call[: 2 if call[0] in {"meta-data", "pipeline"} else 1]) for call in self.calls()]
+
+    @property
+    def uploads(self) -> int:
+        """How often Buildkite took the steps while *taken* was said."""
+        steps = self.folder / "steps"
+        return len(steps.read_text(encoding="utf-8").splitlines()) if steps.exists() else 0
 
     @property
     def annotation(self) -> str:
@@ -78,13 +89,92 @@ def in_a_job(monkeypatch: pytest.MonkeyPatch, *, retry: int) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["Post https://agent…: read: connection reset by peer", "POST: 503", "i/o timeout", "unexpected EOF"],
+    [
+        "POST https://agent…: 503 Service Unavailable",
+        "POST https://agent…: 429 Too Many Requests",
+        "dial tcp: lookup agent.buildkite.com: no such host",
+        "dial tcp 10.0.0.1:443: i/o timeout",
+        "connect: connection refused",
+        "net/http: TLS handshake timeout",
+        "WARN POST: 503 (Attempt 1/2)\nfatal: POST: dial tcp 10.0.0.1:443: connection refused",
+    ],
 )
-def test_an_upload_that_the_network_lost_is_tried_again(scratch: Any, agent: Agent, said: str) -> None:
+def test_an_upload_that_buildkite_has_nothing_of_is_tried_again(
+    scratch: Any, agent: Agent, said: str
+) -> None:
     agent.ends(pipeline=[(1, said), (1, said)])
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 0, ran.err
     assert agent.kinds() == ["pipeline upload"] * 3 + ["annotate", "artifact"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (1, "POST https://agent…: read: connection reset by peer"),
+        (
+            1,
+            "POST https://agent…: context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        ),
+        (1, "unexpected EOF"),
+        (1, "read tcp 10.0.0.2:5555->10.0.0.1:443: i/o timeout"),
+        (1, "POST: 502 Bad Gateway"),
+        (1, "POST: 500"),
+        (1, "WARN POST: EOF (Attempt 1/2)\nfatal: POST: dial tcp 10.0.0.1:443: connection refused"),
+        (1, ""),
+        (137, "connection refused"),
+    ],
+)
+def test_a_lost_answer_is_no_lost_upload(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+) -> None:
+    """Buildkite has the steps: a second call would run the keyless ones twice, and be refused for the keys."""
+    in_a_job(monkeypatch, retry=0)
+    agent.ends(taken=True, pipeline=[(code, said)])
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 4
+    assert f"pipeline upload ended with {code}, and Buildkite may have taken it all the same" in ran.err
+    assert said in ran.err
+    assert agent.kinds() == ["meta-data set", "pipeline upload"]
+    in_a_job(monkeypatch, retry=1)
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 4
+    assert "pipeline.yml may be uploaded already" in ran.err
+    assert "Look at the build" in ran.err
+    assert agent.kinds() == ["meta-data get"]
+    assert agent.uploads == 1
+
+
+def test_an_agent_that_never_answers_may_have_uploaded(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_a_job(monkeypatch, retry=0)
+    monkeypatch.setattr("omni_ci.uploading._SECONDS", 2)
+    path = agent.folder / "buildkite-agent"
+    text = path.read_text(encoding="utf-8")
+    hang = 'import time\nif words[0] == "pipeline":\n    time.sleep(60)\n'
+    path.write_text(text.replace("ends = ", f"{hang}ends = "), encoding="utf-8")
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 4
+    assert "buildkite-agent pipeline gave no answer within 2 s" in ran.err
+    path.write_text(text, encoding="utf-8")
+    in_a_job(monkeypatch, retry=1)
+    assert "pipeline.yml may be uploaded already" in scratch.run("upload", PIPELINE, "--all").err
+
+
+@pytest.mark.parametrize("said", ["422 Unprocessable Entity: key already taken", "connection refused"])
+def test_a_retry_uploads_what_buildkite_has_nothing_of(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    in_a_job(monkeypatch, retry=0)
+    agent.ends(pipeline=[(1, said)] * 3)
+    assert scratch.run("upload", PIPELINE, "--all").code == 4
+    agent.ends()
+    in_a_job(monkeypatch, retry=1)
+    agent.calls()
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 0, ran.err
+    assert agent.kinds()[:4] == ["meta-data get", "meta-data set", "pipeline upload", "meta-data set"]
 
 
 def test_a_network_that_stays_away_ends_with_four(scratch: Any, agent: Agent) -> None:
@@ -123,8 +213,10 @@ def test_a_retried_job_does_not_upload_its_steps_twice(
     assert scratch.run("upload", PIPELINE, "--all").code == 0
     mark = "omni-ci-uploaded-cuda-test-ready-0190-step-1"
     calls = agent.calls()
-    assert calls[1][:3] == ["meta-data", "set", mark]
-    assert [call[0] for call in calls] == ["pipeline", "meta-data", "annotate", "artifact"]
+    assert [call[0] for call in calls] == ["meta-data", "pipeline", "meta-data", "annotate", "artifact"]
+    assert calls[0] == ["meta-data", "set", mark, "started"]
+    assert calls[2][:3] == ["meta-data", "set", mark]
+    assert re.fullmatch(r"[0-9a-f]{64}", calls[2][3])
     in_a_job(monkeypatch, retry=1)
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 0
@@ -140,18 +232,20 @@ def test_a_retry_of_a_job_that_had_not_come_to_uploading_uploads(
 ) -> None:
     in_a_job(monkeypatch, retry=2)
     assert scratch.run("upload", PIPELINE, "--all").code == 0
-    assert agent.kinds() == ["meta-data exists", "pipeline upload", "meta-data set", "annotate", "artifact"]
+    assert agent.kinds() == [
+        "meta-data get", "meta-data set", "pipeline upload", "meta-data set", "annotate", "artifact",
+    ]  # fmt: skip
 
 
 def test_a_retry_that_cannot_know_uploads_nothing(
     scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_a_job(monkeypatch, retry=1)
-    agent.ends(**{"meta-data exists": [(1, "401 Unauthorized")] * 9})
+    agent.ends(**{"meta-data get": [(1, "401 Unauthorized")] * 9})
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 4
     assert "it is not known whether an earlier attempt of this job has uploaded" in ran.err
-    assert agent.kinds() == ["meta-data exists"] * 3
+    assert agent.kinds() == ["meta-data get"] * 3
 
 
 def test_a_mark_that_was_not_taken_is_a_warning(
@@ -161,7 +255,31 @@ def test_a_mark_that_was_not_taken_is_a_warning(
     agent.ends(**{"meta-data set": [(1, "no")] * 9})
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 0
-    assert "warning: a retry of this job would upload once more" in ran.err
+    assert (
+        "warning: a retry of this job would upload once more: the build's meta-data was not taken" in ran.err
+    )
+    assert ran.err.count("warning") == 1
+
+
+@pytest.mark.parametrize(
+    ("upload", "code", "said"),
+    [
+        (
+            (0, ""),
+            0,
+            "warning: a retry of this job would end with 4, not knowing what became of pipeline.yml",
+        ),
+        ((1, "422"), 4, "warning: a retry of this job would not upload: the build's meta-data was not taken"),
+    ],
+)
+def test_a_second_mark_that_was_not_taken_is_a_warning(
+    scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch, upload: tuple[int, str], code: int, said: str
+) -> None:
+    in_a_job(monkeypatch, retry=0)
+    agent.ends(pipeline=[upload], **{"meta-data set": [(0, ""), *[(1, "no")] * 3]})
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == code
+    assert said in ran.err
 
 
 def steps(count: int, more: str = "") -> str:

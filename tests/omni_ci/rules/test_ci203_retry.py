@@ -17,6 +17,9 @@ STEP = """
         ("[{exit_status: [-1, 1]}]", "a retry of exit status 1 repeats failed tests"),
         ("{limit: 2}", "a retry of every exit status repeats failed tests"),
         ('[{exit_status: "*"}]', "a retry of every exit status repeats failed tests"),
+        ("[{signal_reason: none}]", "a retry of every exit status repeats failed tests"),
+        ('[{exit_status: "*", signal: "*"}]', "a retry of every exit status repeats failed tests"),
+        ('[{exit_status: 1, signal_reason: "*"}]', "a retry of exit status 1 repeats failed tests"),
     ],
 )
 def test_lmcache3816_a_retry_of_failed_tests_is_found(found, automatic, what):

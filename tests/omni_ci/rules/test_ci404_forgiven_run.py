@@ -16,6 +16,6 @@ def test_a_run_that_may_not_fail_is_found(found):
 def test_another_program_a_kept_status_and_a_second_run_are_fine(found):
     steps = """
         - label: A
-          commands: [nvidia-smi || true, "pytest a || rc=$$?", "pytest b || exit 3", "pytest --lf || pytest c"]
+          commands: [nvidia-smi || true, "pytest a || rc=$$?; exit $$rc", "pytest b || exit 3", "pytest --lf || pytest c"]
     """
     assert found("CI404", steps) == []

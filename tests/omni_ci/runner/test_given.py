@@ -48,6 +48,7 @@ def test_a_command_that_travels_in_a_variable_of_its_own_is_the_item():
         ({"OMNI_COMMANDS": '"pytest"'}, "not a JSON array of strings"),
         ({"OMNI_COMMANDS": "[" * 100_000}, "OMNI_COMMANDS is not JSON: too deep"),
         ({"OMNI_COMMANDS": '["a\\u0000b"]'}, "NUL"),
+        ({"OMNI_COMMANDS": '["a\\ud800b"]'}, r"OMNI_COMMANDS holds '\ud800', which no command can (utf-8)"),
         ({"OMNI_COMMANDS": "[]"}, "OMNI_COMMANDS holds no command"),
         ({"OMNI_COMMANDS": '["", " # only a comment"]'}, "OMNI_COMMANDS holds no command"),
         ({"TEST_COMMANDS": "\n\n"}, "TEST_COMMANDS holds no command"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -68,12 +69,29 @@ TABLE: dict[str, tuple[tuple[str, ...], int, tuple[int | None, ...]]] = {
     "trap - ERR": (("trap - ERR", f"{status(3)}\ntrue"), 3, (0, 3)),
     "trap '' ERR": (("trap '' ERR", f"{status(3)}\ntrue"), 3, (0, 3)),
     "trap ERR": (("trap ERR", f"{status(3)}\ntrue"), 3, (0, 3)),
+    "trap SIGERR": (("trap 'true' SIGERR", f"{status(3)}\ntrue"), 3, (0, 3)),
+    "a user's trap that exits, taken back": (
+        (TRAP_WITH_EXIT, "trap ERR", status(3), "true"),
+        3,
+        (0, 0, 3, 0),
+    ),
+    "an export that fails": (("export 1x=2", "true"), 1, (1, NONE)),
     "a trap on ERR and EXIT": (("trap 'true' EXIT ERR", f"{status(3)}\ntrue"), 3, (0, 3)),
     "a trap on EXIT that fails": (("trap 'exit 8' EXIT", "true"), 8, (0, 0)),
     "a trap on EXIT after a failure": (("trap 'exit 8' EXIT", status(3)), 3, (0, 3)),
     "! true": (("! true", "true"), 1, (1, 0)),
     "[ a = b ]": (("[ a = b ]", "true"), 1, (1, 0)),
     "((0))": (("((0))", "true"), 1, (1, 0)),
+    "a trap on EXIT that says 0": (("trap 'exit 0' EXIT", "exit 3", "true"), 3, (0, 3, NONE)),
+    "a trap on EXIT that says 0 as the last": (("trap 'exit 0' EXIT", "exit 3"), 3, (0, 3)),
+    "a trap on EXIT in a subshell": (("(trap 'true' EXIT; exit 3) || true", "true"), 0, (0, 0)),
+    "exit 0": (("exit 0", "true"), 0, (0, NONE)),
+    "exit": (("if true; then exit; fi", "true"), 0, (0, NONE)),
+    "set -n": (("set -n", "true"), 1, (0, NONE)),
+    "set -n in one item": (("set -n\ntrue",), 1, (0,)),
+    "exec before another item": (("exec true", "true"), 1, (0, NONE)),
+    "exec in the last item": (("true", "exec true"), 0, (0, 0)),
+    "a trap is no exit": (("trap 'exit 0' USR1; kill -USR1 $$", "true"), 1, (0, NONE)),
     "set -e": (("set -e", status(3), "true"), 3, (0, 3, NONE)),
     "set -e in the failing item": ((f"set -e\n{status(3)}\ntrue", "true"), 3, (3, NONE)),
     "set -eu and all pass": (("set -euo pipefail", "true", "true"), 0, (0, 0, 0)),
@@ -171,11 +189,42 @@ def test_a_users_handler_is_called_once_a_failure_and_not_for_what_bash_excuses(
     assert said.read_text().split() == ["3", "4"]
 
 
+def test_a_users_handler_of_exit_gets_the_status_and_is_called_once(tmp_path):
+    said = tmp_path / "said"
+    assert ran(f"trap 'echo $? >> {said}' EXIT", "exit 3").status == 3
+    assert ran(f"trap 'echo $? >> {said}' EXIT ERR; set -e", status(4), "true").status == 4
+    assert ran(f"trap 'echo $? >> {said}' EXIT", "trap - EXIT", "exit 5").status == 5
+    assert said.read_text().split() == ["3", "4", "4"]
+
+
+@pytest.mark.parametrize("first", ["set -e\n(exit 5)", "exec bash -c 'exit 5'", "(exit 5); exit 0"])
+def test_no_tests_is_no_success_where_items_were_not_run(first):
+    outcome = ran(first, "true")
+    assert (outcome.status, outcome.items[1].status) == (5, None)
+    assert outcome.allowing_no_tests().status == 5
+
+
+def test_an_open_quote_before_other_items_is_named():
+    (note,) = ran('echo "abc', "true").notes
+    assert (
+        note == 'item 1 cannot be read as shell (the " of line 1 is not closed), and bash gave up on the rest'
+    )
+
+
+def test_a_shell_that_went_away_before_the_rest_is_no_success():
+    (note,) = ran("set -n", "true").notes
+    assert note == (
+        "item 1 ended the shell with 0 though no `exit` stands in it, so that what follows it did not run"
+    )
+
+
 def test_a_users_other_traps_work(tmp_path):
     said = tmp_path / "said"
     outcome = ran(f"trap 'echo bye >> {said}' EXIT", f"trap 'echo usr1 >> {said}' USR1", "kill -USR1 $$")
     assert outcome.status == 0
     assert said.read_text().split() == ["usr1", "bye"]
+    assert ran(f"trap 'echo both >> {said}' EXIT USR1", "kill -USR1 $$").status == 0
+    assert said.read_text().split() == ["usr1", "bye", "both", "both"]
     assert ran("trap -l > /dev/null && trap -p > /dev/null && trap").status == 0
 
 
@@ -198,6 +247,20 @@ def test_a_command_that_empties_tmp_loses_no_status(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     outcome = ran(f"rm -rf {tmp_path}/*", status(3), "true", cwd=Path("/"))
     assert [item.status for item in outcome.items] == [0, 3, 0]
+
+
+def test_a_reader_that_left_ends_no_item(tmp_path):
+    commands = ["until [ -e closed ]; do sleep 0.05; done", "touch ran"]
+    environ = {**os.environ, "OMNI_COMMANDS": json.dumps(commands)}
+    call = [sys.executable, "-m", "omni_ci", "exec", "--timeout", "30"]
+    with subprocess.Popen(call, cwd=tmp_path, env=environ, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while b"[1/2]" not in process.stdout.readline():
+            assert process.poll() is None
+        process.stdout.close()
+        (tmp_path / "closed").touch()
+        process.wait()
+    assert (tmp_path / "ran").exists()
 
 
 def test_a_secret_is_not_in_the_title(tmp_path):

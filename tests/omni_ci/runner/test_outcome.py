@@ -22,7 +22,7 @@ def test_the_code_is_the_first_real_failure_and_0_only_where_nothing_failed(stat
     assert (code == 0) == all(status in {None, 0} for status in statuses)
 
 
-@pytest.mark.parametrize(("shell", "status"), [(0, 0), (7, 7), (-9, 137), (-15, 143), (255, 255)])
+@pytest.mark.parametrize(("shell", "status"), [(7, 7), (-9, 137), (-15, 143), (255, 255)])
 def test_an_item_without_an_end_has_the_shells_status(shell, status):
     outcome = judge(["a", "b"], [record(Kind.BEGIN, 1)], shell=shell)
     assert [item.status for item in outcome.items] == [status, None]
@@ -51,6 +51,12 @@ def test_a_stop_is_the_status_of_the_item_it_met_but_an_earlier_failure_is_the_c
     assert [item.status for item in outcome.items] == [3, 124, None]
     assert outcome.items[1].note == "not done after 1 s"
     assert outcome.status == 3
+
+
+def test_a_stop_beats_an_item_without_tests():
+    begun = [record(Kind.BEGIN, 1), record(Kind.END, 1, 5)]
+    outcome = judge(["a", "b"], begun, shell=-15, stopped=Stopped(status=124, because="not done after 1 s"))
+    assert (outcome.status, outcome.allowing_no_tests().status) == (124, 124)
 
 
 def test_a_stop_between_two_items_is_no_success():
