@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,6 +68,8 @@ def _of_toml(text: str) -> Iterator[str]:
 
 def _of_ini(section: str) -> Callable[[str], Iterable[str]]:
     def find(text: str) -> Iterator[str]:
+        import configparser  # every pytest session of ours loads this module, none of them reads an ini file here
+
         parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
         try:
             parser.read_string(text)

@@ -131,7 +131,8 @@ def _raw(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
-    return raw if b"omni" in raw else None  # most projects: no need to parse
+    # most projects: no need to parse; a NUL is UTF-16, in which our name would not be seen
+    return raw if b"omni" in raw or b"\0" in raw else None
 
 
 def _table_in(document: Mapping[str, Any], path: Path) -> Mapping[str, Any] | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omni_ci.escaping import html_cell
 from omni_ci.gates import judge_gates
 from omni_ci.model import Group, Leaf, PipelineFile, PlainStep, Step
 from omni_ci.skipping import Decision, Kind
 from omni_ci.starting import Situation, Start, is_sweep, start_of
-from omni_hardware.errors import InputError, strip_controls
+from omni_hardware.errors import InputError
 
 # What a step's command passes on to `omni-ci upload`: --e2e in a scheduled sweep, else nothing.
 SWEEP_VARIABLE = "OMNI_CI_SWEEP"
+# Conditions and reasons are shown whole: cut, a condition would read as another one.
+_WHOLE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +52,18 @@ def bootstrapped(pipeline: PipelineFile, situation: Situation, *, environ: Mappi
     draft = _Draft(situation=situation, environ=environ)
     steps = tuple(draft.part(item) for item in pipeline.steps)
     made = pipeline.model_copy(update={"steps": steps})
-    works = draft.kept - {leaf.ident for _, leaf in made.leaves() if _is_gate(leaf)}
-    gates = {ident for ident, (stays, _) in judge_gates(made, works, _is_gate).items() if stays}
+    works = draft.kept - {leaf.ident for _, leaf in made.leaves() if leaf.is_gate}
+    gates = {
+        ident for ident, (stays, _) in judge_gates(made, works, lambda leaf: leaf.is_gate).items() if stays
+    }
     return Bootstrapped(pipeline=made, runs=frozenset(works | (gates & draft.kept)), fates=tuple(draft.fates))
 
 
 def annotation(made: Bootstrapped, decision: Decision, *, title: str) -> str:
     """Return Markdown for the build's page: the decision and every step. All text in it is escaped."""
-    rows = "".join(f"<li>{_escaped(str(fate))}</li>\n" for fate in made.fates)
+    rows = "".join(f"<li>{html_cell(str(fate), _WHOLE)}</li>\n" for fate in made.fates)
     return (
-        f"<p><b>{_escaped(title)}</b>: {_escaped(decision.because)}</p>\n"
+        f"<p><b>{html_cell(title)}</b>: {html_cell(decision.because, _WHOLE)}</p>\n"
         f"<details><summary>Every step, and when it starts</summary>\n<ul>\n{rows}</ul>\n</details>\n"
     )
 
@@ -130,7 +134,7 @@ class _Draft:
             start = start_of(key, self.situation)
         except InputError as error:
             raise InputError(f"{part.where.file}:{part.where.line}: {error}") from None
-        if not (isinstance(part, PlainStep) and part.is_gate and start is None):
+        if isinstance(part, Group) or not part.is_gate or start is not None:
             self.fates.append(Fate(title=key or title, start=start))
         return start
 
@@ -148,12 +152,3 @@ def _condition(name: str, written: str | None, start: Start | None) -> dict[str,
     if start is None or start.condition is None:
         return {}
     return {name: f"{start.condition} && ({written})" if written else start.condition}
-
-
-def _is_gate(leaf: Leaf) -> bool:
-    return isinstance(leaf, PlainStep) and leaf.is_gate
-
-
-def _escaped(text: str) -> str:
-    line = " ".join(strip_controls(text).split())
-    return html.escape(line).replace("|", "&#124;").replace("`", "&#96;")

@@ -19,7 +19,7 @@ from omni_ci.errors import GuardError
 from omni_hardware.errors import InfrastructureError, InputError, OmniError, did_you_mean, strip_controls
 
 if TYPE_CHECKING:
-    from cyclopts import App
+    from cyclopts import App, CycloptsError
 
 DISTRIBUTION = "pytest-omni"
 ABOUT = "From one YAML dialect and a diff to a validated Buildkite pipeline, with a reason for every step."
@@ -133,10 +133,7 @@ def run(tokens: list[str]) -> int:
         command, bound, ignored = build_app().parse_args(own, exit_on_error=False, print_error=False)
     except cyclopts.CycloptsError as error:
         hint = "Arguments for the child go after `--`. " if _forwards(tokens) else ""
-        problem = str(error)
-        if isinstance(error, cyclopts.UnusedCliTokensError) and error.unused_tokens:
-            problem = f"unexpected argument {error.unused_tokens[0]!r}"
-        raise InputError(f"{' '.join(problem.split())}\n{hint}See `omni-ci --help`.") from None
+        raise InputError(f"{_in_our_words(error)}\n{hint}See `omni-ci --help`.") from None
     extra: dict[str, Any] = {"forwarded": forwarded} if "forwarded" in ignored else {}
     result = command(*bound.args, **bound.kwargs, **extra)
     if isinstance(result, int):
@@ -190,6 +187,23 @@ def build_app() -> App:
         family, _, leaf = name.rpartition(" ")
         (groups[family] if family else app).command(row.target, name=leaf, help=row.about)
     return app
+
+
+def _in_our_words(error: CycloptsError) -> str:
+    """Return what is wrong with the arguments, in one line."""
+    import cyclopts
+
+    match error:
+        case cyclopts.UnusedCliTokensError(unused_tokens=[word, *_]):
+            return f"unexpected argument {word!r}"
+        case cyclopts.MissingArgumentError(keyword=None, argument=argument) if (
+            argument and not argument.tokens
+        ):
+            return f"`omni-ci {' '.join(error.command_chain or ())}` needs {argument.name}"
+        case cyclopts.CoercionError(token=token, target_type=kind) if token and kind is int:
+            return f"{token.keyword or 'the argument'} {token.value!r} is no whole number"
+        case _:
+            return " ".join(str(error).split())
 
 
 def _forwards(tokens: Sequence[str]) -> bool:

@@ -41,8 +41,10 @@ _PIECE = re.compile(
 )
 # What bash, in the job, reads as the agent does at upload.
 _OF_THE_JOB = re.compile(
-    r"""\$(?:BUILDKITE_[A-Za-z0-9_]+|\{BUILDKITE_[A-Za-z0-9_]+(?::\d+(?::\d+)?|:?-[^$\\}'"`]*)?\})"""
+    r"""\$(?:BUILDKITE_[A-Za-z0-9_]+|\{BUILDKITE_[A-Za-z0-9_]+(?::\d+(?::\d+)?|:?-[^$\\}'"`;|&<>()#\s]*)?\})"""
 )
+# What would make an assignment of a value that is replaced at upload, and in the job does not.
+_ASSIGNS = re.compile(r"\w*\+?=")
 
 
 def as_environment(commands: Sequence[str], *, as_text: bool = False) -> dict[str, str]:
@@ -99,11 +101,15 @@ def _left_to_the_job(command: str) -> str | None:
         return command
     made: list[str] = []
     quoting = _Quoting()
+    before = ""
     for piece in _PIECE.finditer(command):
         kind, text = str(piece.lastgroup), piece[0]
         match kind:
             case "expansion":
-                if not (quoting.expands and _OF_THE_JOB.fullmatch(text)):
+                # a dollar right before it would make the shell's own number of both
+                if not (quoting.expands and _OF_THE_JOB.fullmatch(text)) or before in {"escape", "dollar"}:
+                    return None
+                if _ASSIGNS.match(command, piece.end()):
                     return None
                 made.append(f"${text}")
             case "ansi" | "substitution":
@@ -113,6 +119,7 @@ def _left_to_the_job(command: str) -> str | None:
             case _:
                 made.append(text)
         quoting.reads(kind, text)
+        before = kind
     return "".join(made)
 
 

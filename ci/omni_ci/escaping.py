@@ -31,10 +31,10 @@ def without_emoji(text: str) -> str:
     return _EMOJI.sub("", text).strip() or text
 
 
-def html_cell(text: str) -> str:
+def html_cell(text: str, most: int = _CELL_AT_MOST) -> str:
     """Return *text* escaped for HTML inside Markdown, in which a pipe, a backtick or a blank line would have a say."""
     return (
-        html.escape(cut(text))
+        html.escape(cut(text, most))
         .replace("|", "&#124;")
         .replace("`", "&#96;")
         .encode("utf-8", "replace")

@@ -216,7 +216,7 @@ class Facts:
                 return Reason(one.rule, f"{module} changed, the submodule that holds {one}")
         for one in watched:
             if one.path and self.head and not self._exists(one.path):
-                return Reason(one.rule, f"it watches {one}, which does not exist any more")
+                return Reason(one.rule, f"it watches {one}, which does not exist")
         return None
 
     def _exists(self, path: str) -> bool:

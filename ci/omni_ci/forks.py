@@ -7,15 +7,18 @@ from collections.abc import Mapping
 
 _PROTOCOL = re.compile(r"^[a-z+]+://", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"^[^/@]*@")
+_NOBODY = "a repository that the build does not name"
 _PORT = re.compile(r":\d+(?=/)")
 
 
 def fork_of(environ: Mapping[str, str]) -> str | None:
-    """Return the repository the pull request comes from where it is not the build's own, else None."""
+    """Return the repository the pull request comes from where it is not known to be the build's own, else None."""
     if environ.get("BUILDKITE_PULL_REQUEST", "false") in ("", "false"):
         return None
     theirs, ours = environ.get("BUILDKITE_PULL_REQUEST_REPO", ""), environ.get("BUILDKITE_REPO", "")
-    if not theirs or not ours or repository_name(theirs) == repository_name(ours):
+    if not theirs or not ours:
+        return _shown(theirs) or _NOBODY  # what cannot be told is judged like a stranger's
+    if repository_name(theirs) == repository_name(ours):
         return None
     return _shown(theirs)
 

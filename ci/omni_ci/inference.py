@@ -17,7 +17,7 @@ from omni_ci.hidden_marks import hidden_marks
 from omni_ci.interpolation import at_run_time
 from omni_ci.loading import LoadError
 from omni_ci.model import Group, Leaf, PipelineFile, Step
-from omni_ci.older_amd import DEFAULT_MIRROR, left_out
+from omni_ci.older_amd import DEFAULT_MIRROR, left_out, require_mirror
 from omni_ci.presets import Presets
 from omni_ci.shell import PytestRun, pytest_runs
 from omni_ci.tests_block import word_problems
@@ -62,6 +62,9 @@ def fitted(
     """
     chips = chips_of(presets, vocabulary)
     asked, ignored = asked_chip(mirror_hw, chips, platform=platform, file=presets.file, vocabulary=vocabulary)
+    lists = [leaf.mirrors for _, leaf in pipeline.leaves() if isinstance(leaf, Step)]
+    if amd_mirror_hw and any(one is not None for one in lists):
+        require_mirror(amd_mirror_hw, lists)
     fitting = _Fitting(
         chips=chips,
         presets=presets,

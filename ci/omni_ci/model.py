@@ -1,7 +1,8 @@
 """The step dialect: what a pipeline file may say.
 
 A file holds command steps, groups of them one level deep, and `wait`, `block`, `input` and `trigger` steps that
-pass through as written. `source_file_dependencies`, `mirror_hardwares` and `tests` are ours and never reach Buildkite.
+pass through as written. `source_file_dependencies`, `mirror_hardwares`, `imports` and `tests` are ours and never
+reach Buildkite.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -31,7 +32,7 @@ from omni_ci.tests_block import Suite, command_of
 
 __all__ = ["Dependencies", "Located", "Texts", "as_written"]  # taken from here by others
 
-UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares", "tests")
+UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares", "tests", "imports")
 GATES = ("wait", "waiter", "block", "input", "manual")
 PLAIN_KINDS = (*GATES, "trigger")
 WAITS = ("wait", "waiter")
@@ -80,6 +81,7 @@ class Step(_Identified):
     commands: Texts = Field(default=(), validation_alias=AliasChoices("commands", "command"))
     tests: Annotated[tuple[Suite, ...], BeforeValidator(one_or_many)] = ()
     mirror_hardwares: StrictStr | None = None
+    imports: Literal["report", "union"] | None = None
     depends_on: Json = None
     allow_dependency_failure: StrictBool | None = None
     if_: StrictStr | None = Field(default=None, alias="if")
@@ -124,6 +126,11 @@ class Step(_Identified):
     def mirrors(self) -> tuple[str, ...] | None:
         """The mirrors that an older AMD file runs the step on, () for "on none"; None for every other file."""
         return self._mirrors
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether it only holds or parts the steps around it: never."""
+        return False
 
     def written(self) -> dict[str, Any]:
         """Return the step as Buildkite would read it: only what was written, without the keys that are ours."""

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from omni_ci.document import LocatedDict, LocatedList, Problem, Where, flattened
 from omni_ci.model import PLAIN_KINDS, Step
-from omni_hardware.errors import did_you_mean, nearest
+from omni_hardware.errors import InputError, did_you_mean, nearest
 
 MIRROR_VARIABLE = "AMD_MIRROR_HW"
 DEFAULT_MIRROR = "amdproduction"
+KNOWN_MIRRORS = (DEFAULT_MIRROR, "amdtentative")
 DEFAULT_POOL = "mi300_1"
 GRADES = {"Blocking": False, "NonBlocking": True}
 OWN_KEYS = ("agent_pool", "grade", "working_dir")
@@ -60,6 +61,16 @@ def translated(document: LocatedDict) -> Translation:
     made.notices.append(f"{document.where.file}: {_NOT_CARRIED}")
     made.document = _with_steps(document, lambda step: _step(step, made))
     return made
+
+
+def require_mirror(mirror: str, listed: Iterable[tuple[str, ...] | None]) -> None:
+    """Return where *mirror* is one that a step lists or that is known. Raises InputError: it would run nothing."""
+    valid = dict.fromkeys((*KNOWN_MIRRORS, *(name for names in listed for name in names or ())))
+    if mirror not in valid:
+        raise InputError(
+            f"{MIRROR_VARIABLE}={mirror!r} is a mirror that no step lists, so that nothing would run"
+            f"{did_you_mean(mirror, list(valid))}"
+        )
 
 
 def left_out(mirrors: tuple[str, ...] | None, mirror: str) -> str | None:

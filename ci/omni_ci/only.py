@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omni_ci.facts import Decision, Reason, Rule
-from omni_ci.model import Leaf, PipelineFile, PlainStep, step_id
+from omni_ci.model import Leaf, PipelineFile, step_id
 from omni_ci.waiting import named_by
 from omni_hardware.errors import InputError, did_you_mean
 
@@ -132,14 +132,10 @@ def _asked(graph: _Graph, keys: Sequence[str], by: str) -> list[str]:
         )
     asked: dict[str, None] = {}
     for key in keys:
-        steps = [one for one in graph.by_name[key] if not _is_gate(graph.nodes[one].leaf)]
+        steps = [one for one in graph.by_name[key] if not graph.nodes[one].leaf.is_gate]
         if not steps:
             raise InputError(
                 f"{by} {key!r} names a gate, which runs nothing by itself; name a step behind it"
             )
         asked |= dict.fromkeys(steps)
     return list(asked)
-
-
-def _is_gate(leaf: Leaf) -> bool:
-    return isinstance(leaf, PlainStep) and leaf.is_gate

@@ -19,7 +19,7 @@ from omni_ci.definition import changed_definitions
 from omni_ci.git import Repository
 from omni_ci.imports import ImportGraph, source_roots
 from omni_ci.inputs import Inputs, configurations_of, read_inputs
-from omni_ci.model import PipelineFile
+from omni_ci.model import PipelineFile, Step
 from omni_ci.places import Commit
 from omni_ci.roots import named_from_root, pipeline_names, repository_root
 from omni_ci.selection import DefinitionChange, Mode, Selection, Verdict, judge
@@ -103,8 +103,13 @@ def _question(inputs: Inputs, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _imports(inputs: Inputs, files: frozenset[str]) -> ImportGraph | None:
-    """Return the import statements of the tree; None where no policy counts them."""
-    if all(one.policy.imports != "union" for one in inputs.configurations.values()):
+    """Return the import statements of the tree; None where neither a policy nor a step counts them."""
+    steps = (leaf for one in inputs.pipelines for _, leaf in one.leaves() if isinstance(leaf, Step))
+    said = (
+        *(one.policy.imports for one in inputs.configurations.values()),
+        *(step.imports for step in steps),
+    )
+    if "union" not in said:
         return None
     try:
         pyproject = tomllib.loads(inputs.tree.read("pyproject.toml") or "")

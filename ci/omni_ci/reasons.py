@@ -97,8 +97,10 @@ def own_tests(case: Case, facts: Facts) -> Reason | None:
 
 
 def imported(case: Case, facts: Facts) -> Reason | None:
-    """A file changed that the step's tests lead to by import statements, where policy counts those."""
+    """A file changed that the step's tests lead to by import statements, where the step or policy counts those."""
     if facts.imports is None or not isinstance(case.leaf, Step) or not (case.own or case.gate):
+        return None
+    if (case.leaf.imports or facts.policy.imports) != "union":
         return None
     paths = list(_test_paths(invocations(case.leaf.commands), facts))
     files = {file for path in paths for file in _files_at(path, facts.head) if file.endswith(".py")}

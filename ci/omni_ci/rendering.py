@@ -61,7 +61,7 @@ def compose(
     _refuse_guards(pipeline, equipment)
     draft = _Draft(equipment=equipment, pipeline=pipeline, waiting=Waiting([(pipeline, runs), *beside]))
     leaves = [leaf for _, leaf in pipeline.leaves() if runs is None or leaf.ident in runs]
-    if any(not (isinstance(leaf, PlainStep) and leaf.is_gate) for leaf in leaves):
+    if any(not leaf.is_gate for leaf in leaves):
         draft.kept = frozenset(leaf.ident for leaf in leaves)
         for item in pipeline.steps:
             draft.add(item)

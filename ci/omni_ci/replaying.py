@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -166,6 +167,10 @@ def load_selection(text: str, *, name: str) -> Replay:
         raise InputError(f'{name}: "diff" is either known, or has a reason and no files')
     if nameless := next((step for step in stored.steps if not step.because.strip()), None):
         raise InputError(f"{name}: the verdict on {nameless.key!r} has no reason")
+    if twice := next(
+        (one for one, count in Counter((s.file, s.key) for s in stored.steps).items() if count > 1), None
+    ):
+        raise InputError(f"{name}: the step {'#'.join(twice)} stands there twice; keep one verdict")
     return Replay(name=name, stored=stored)
 
 

@@ -151,7 +151,7 @@ def judge(
     template, registry and policy files in use to what they are: listed by hand, they select what they render.
     *links* says which paths of the tree have further names. *decided* holds, by `file#ident`, what was settled
     already: by name, by an earlier selection, by hardware that is not there; *only* are the names asked for. *imports* is asked for what
-    tests import, where policy counts that.
+    tests import, where policy or the step counts that.
     Raises LoadError naming every unknown registry key.
     """
     facts = Facts(
@@ -164,7 +164,7 @@ def judge(
         labels=tuple(dict.fromkeys(labels)),
         links=links,
         decided=decided or {},
-        imports=imports if policy.imports == "union" else None,
+        imports=imports,
     )
     check_keys(tuple(pipelines), registry, facts.is_path)
     verdicts = [verdict for pipeline in pipelines for verdict in _judge_file(pipeline, facts, mode)]
@@ -183,13 +183,13 @@ def judge(
 def _judge_file(pipeline: PipelineFile, facts: Facts, mode: Mode) -> Iterator[Verdict]:
     """Yield the verdicts in file order; a gate goes along with the steps around it."""
     cases = [Case(pipeline.name, group, leaf) for group, leaf in pipeline.leaves()]
-    judged = {case.leaf.ident: _judge_step(case, facts, mode) for case in cases if not _is_gate(case.leaf)}
+    judged = {case.leaf.ident: _judge_step(case, facts, mode) for case in cases if not _goes_along(case.leaf)}
     running = frozenset(ident for ident, (runs, _) in judged.items() if runs)
-    for ident, (stays, because) in judge_gates(pipeline, running, _is_gate).items():
+    for ident, (stays, because) in judge_gates(pipeline, running, _goes_along).items():
         judged[ident] = (stays, Reason(Rule.DEFAULT, because))
     for case in cases:
         runs, reason = judged[case.leaf.ident]
-        if running and not runs and isinstance(case.leaf, PlainStep) and _is_gate(case.leaf):
+        if running and not runs and isinstance(case.leaf, PlainStep) and _goes_along(case.leaf):
             facts.notices.append(f"{case.place} ({case.leaf.kind}) is left out: {reason.because}")
         yield _verdict(case, reason, runs=runs)
 
@@ -209,8 +209,8 @@ def _judge_step(case: Case, facts: Facts, mode: Mode) -> Decision:
     return False, facts.why_not(case)
 
 
-def _is_gate(leaf: Leaf) -> bool:
-    return isinstance(leaf, PlainStep) and leaf.is_gate and leaf.source_file_dependencies is None
+def _goes_along(leaf: Leaf) -> bool:
+    return leaf.is_gate and leaf.source_file_dependencies is None
 
 
 def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
@@ -229,7 +229,7 @@ def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
         minutes=timeout,
         minutes_from="timeout" if timeout is not None else None,
         depends_on=_depends_on(case),
-        is_gate=_is_gate(leaf),
+        is_gate=_goes_along(leaf),
     )
 
 

@@ -19,6 +19,27 @@ Place = tuple[int, str, int]
 _ALWAYS = "always"
 _MODULE_MARKS: Place = (0, "pytestmark", 0)
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+# Calls that only look at the machine, so that a condition may make them.
+_ASKS = frozenset(
+    {
+        "torch.cuda.is_available",
+        "torch.cuda.device_count",
+        "torch.xpu.is_available",
+        "torch.npu.is_available",
+        "current_platform.is_cuda",
+        "current_platform.is_rocm",
+        "current_platform.is_npu",
+        "current_platform.is_xpu",
+        "shutil.which",
+        "importlib.util.find_spec",
+        "sys.platform.startswith",
+        "os.environ.get",
+        "os.getenv",
+        "len",
+        "bool",
+        "int",
+    }
+)
 _WORDS = frozenset({"reason", "msg"})  # what a skip says, not when it holds
 
 
@@ -32,7 +53,7 @@ def only_adds_skips(base: str | None, head: str | None, *, may_be_new: bool = Tr
     try:
         after = _read(head)
         if base is None:
-            return may_be_new and _ALWAYS in after.skips.get(_MODULE_MARKS, ())
+            return may_be_new and _ALWAYS in after.skips.get(_MODULE_MARKS, ()) and _marks_once(head)
         before = _read(base)
     except _UNREADABLE:
         return False
@@ -102,6 +123,11 @@ def _read(text: str) -> _Read:
     return found
 
 
+def _marks_once(text: str) -> bool:
+    """Return whether the module names `pytestmark` a single time, so that nothing takes its skip back."""
+    return sum(isinstance(one, ast.Name) and one.id == "pytestmark" for one in ast.walk(ast.parse(text))) == 1
+
+
 def _is_held(before: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether all that was skipped *before* is skipped *after* as well."""
     return _ALWAYS in after or not Counter(before) - Counter(after)
@@ -141,7 +167,10 @@ def _when(node: ast.Call) -> str:
 def _is_plain(node: ast.Call) -> bool:
     """Whether nothing in the call changes names or control flow, so that leaving it out changes nothing else."""
     odd = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-    return not any(isinstance(one, odd) for one in ast.walk(node))
+    inner = [one for one in ast.walk(node) if one is not node]
+    return not any(
+        isinstance(one, odd) or (isinstance(one, ast.Call) and _dotted(one) not in _ASKS) for one in inner
+    )
 
 
 def _dotted(node: object) -> str:

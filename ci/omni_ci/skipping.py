@@ -15,6 +15,8 @@ from omni_ci.patterns import matches
 from omni_ci.policy import Policy
 
 Pair = tuple[str, str]
+_FOLDER = ".buildkite/"
+_PROSE = (".md", ".rst", ".txt")
 
 
 class Kind(StrEnum):
@@ -66,8 +68,12 @@ def decide(
         return Decision(kind=Kind.NORMAL, because="no file changed; run normal CI")
     places = policy.places()
     pipelines = [file for file in files if file in places]
-    rest = [file for file in files if file not in places and not matches(file, policy.docs)]
-    other = [file for file in rest if not matches(file, policy.skip_marks)]
+    rest = [
+        file
+        for file in files
+        if file not in places and (_steers(file, policy) or not matches(file, policy.docs))
+    ]
+    other = [file for file in rest if _steers(file, policy) or not matches(file, policy.skip_marks)]
     # a test file costs two calls of git, so the first one that does not qualify is enough
     other = other or list(islice((file for file in rest if not skip_only(file)), 1))
     if other:
@@ -78,6 +84,11 @@ def decide(
         because = "CI skipped — docs or pytest skip-mark changes only"
         return Decision(kind=Kind.SKIP_ALL, because=because)
     return _gated(pipelines, policy, is_alone=len(pipelines) == len(files))
+
+
+def _steers(file: str, policy: Policy) -> bool:
+    """Return whether *file* says what runs, so that no pattern can call it documentation or a test."""
+    return file == policy.where.file or (file.startswith(_FOLDER) and not file.endswith(_PROSE))
 
 
 def _gated(pipelines: Iterable[str], policy: Policy, *, is_alone: bool) -> Decision:

@@ -8,16 +8,15 @@ from typing import Any
 
 from omni_ci.jobs import job_count
 from omni_ci.rendering import Rendered
-from omni_ci.step_checks import depends_on
+from omni_ci.step_checks import JOBS_PER_UPLOAD, depends_on
 from omni_hardware.errors import InputError
 
-JOBS = 500
 _GATES = ("wait", "waiter", "block", "input", "manual")
 # Said once for the build, not once an upload.
 _ONCE = ("notify",)
 
 
-def split(rendered: Rendered, *, most: int = JOBS) -> tuple[Rendered, ...]:
+def split(rendered: Rendered, *, most: int = JOBS_PER_UPLOAD) -> tuple[Rendered, ...]:
     """Return *rendered* in parts of at most *most* jobs each, in an order in which nothing waits for a later part.
 
     A group stays whole where it fits, and else goes on under the same title. Raises InputError for what several

@@ -13,6 +13,7 @@ from typing import Any
 
 from omni_ci.conditions import ConditionError, check_condition
 from omni_ci.findings import Finding, Level, Placed
+from omni_ci.jobs import job_count
 from omni_ci.model import UPLOADER_ONLY
 from omni_ci.retries import repeats_failed_tests
 from omni_ci.shell import Command, pytest_runs
@@ -20,7 +21,7 @@ from omni_hardware.errors import did_you_mean
 
 # Ours, and those of the older AMD shape.
 UPLOADER_KEYS = (*UPLOADER_ONLY, "agent_pool", "grade", "working_dir")
-STEPS_PER_UPLOAD = 500
+JOBS_PER_UPLOAD = 500
 _SUGGESTED_AT_MOST = 20
 _LISTED_AT_MOST = 3
 _KINDS = ("command", "commands", "plugins", "trigger", "wait", "waiter", "block", "input", "group")
@@ -232,13 +233,17 @@ def _rule(placed: Placed, rule: Any, *, is_test: bool) -> Iterator[Finding]:
 
 
 def _the_upload_is_small(document: Document) -> Iterator[Finding]:
-    count = sum(not placed.is_group for placed in document.steps)
-    if count > STEPS_PER_UPLOAD:
+    steps = [placed.step for placed in document.steps if not placed.is_group]
+    count = sum(
+        job_count(step.get("parallelism"), step.get("matrix")) if isinstance(step, dict) else 1
+        for step in steps
+    )
+    if count > JOBS_PER_UPLOAD:
         last = list(document.steps)[-1]
         yield Finding(
             code="S12",
             where=last.where,
-            message=f"{count} steps, and Buildkite takes {STEPS_PER_UPLOAD} an upload",
+            message=f"{count} jobs, each shard counted, and Buildkite takes {JOBS_PER_UPLOAD} an upload",
         )
 
 

@@ -91,7 +91,7 @@ class Agent:
         done = self._repeated(["pipeline", "upload", "--reject-secrets", str(path)], if_=_is_unsent)
         if done.code == 0:
             return
-        ended = f"{AGENT} pipeline upload ended with {done.code}"
+        ended = f"{AGENT} pipeline upload {_ended(done)}"
         said = _tail(done.err or done.out)
         if not _may_be_taken(done):
             raise InfrastructureError(f"{ended}; the pipeline is in {path}\n{said}")
@@ -134,7 +134,11 @@ class Agent:
             done = self._repeated(arguments, text=text, cwd=cwd)
         except InfrastructureError as error:
             return f"{failed}: {str(error).splitlines()[0]}"
-        return None if done.code == 0 else f"{failed}: {_tail(done.err, 1)}"
+        return (
+            None
+            if done.code == 0
+            else f"{failed}: {_tail(done.err, 1) or f'{AGENT} {_ended(done)} without a word'}"
+        )
 
     def _repeated(
         self,
@@ -182,6 +186,10 @@ def _may_be_taken(done: Done) -> bool:
     lines = _lines(done.err) or _lines(done.out)
     is_killed = done.code < 0 or done.code > _SIGNALLED
     return is_killed or not lines or any(_LOST.search(line) and not _UNSENT.search(line) for line in lines)
+
+
+def _ended(done: Done) -> str:
+    return f"was ended by signal {-done.code}" if done.code < 0 else f"ended with {done.code}"
 
 
 def _lines(said: bytes) -> list[str]:

@@ -148,7 +148,7 @@ class Waiting:
             title=part.group if isinstance(part, Group) else part.label or part.ident,
             key=part.key,
             runs=runs,
-            is_gate=isinstance(part, PlainStep) and part.is_gate,
+            is_gate=not isinstance(part, Group) and part.is_gate,
             is_wait=isinstance(part, PlainStep) and part.kind in WAITS,
             depends_on=part.depends_on,
             is_free="depends_on" in part.model_fields_set,

@@ -17,7 +17,6 @@ from omni_hardware.errors import InfrastructureError, OmniError
 from omni_hardware.inventory import NONE, Inventory, ProcessMemory, load_inventory
 from omni_hardware.probes.tools import Output, ProbeError, run
 from omni_hardware.probes.vendors import VENDORS, Vendor, vendor_of
-from omni_hardware.visibility import variables, visible
 from omni_hardware.vocabulary import DEFAULT, PLATFORMS, Vocabulary
 
 __all__ = ["VENDORS", "ProbeError", "Vendor", "probe", "process_memory", "vendor_of"]
@@ -79,6 +78,8 @@ def process_memory(
 
 def named(inventory: Inventory, environ: Mapping[str, str], *, vocabulary: Vocabulary = DEFAULT) -> Inventory:
     """Return *inventory* with the vocabulary's SKU for each product, and what *environ* lets a process see of it."""
+    from omni_hardware.visibility import visible  # the vendors' rules, for who has devices
+
     row = vocabulary.platform(inventory.platform)
     devices = tuple(
         dataclasses.replace(device, sku=row.sku_of(device.name) if row else None)
@@ -124,6 +125,8 @@ def _ending(output: Output) -> str:
 
 def _probe_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return *environ* without what hides devices (the inventory is the machine's), able to import this package."""
+    from omni_hardware.visibility import variables
+
     hiding = {name for platform in PLATFORMS for name in variables(platform)}
     kept = {name: value for name, value in environ.items() if name not in hiding}
     here = str(Path(__file__).parents[2])

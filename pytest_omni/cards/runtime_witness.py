@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_omni.cards.runtime_state import RUNTIMES, started
-
 # Without one of these nobody can have started a runtime from Python, and there is nothing to ask a driver.
 LIBRARIES = ("torch", "cupy", "jax", "tensorflow", "numba", "paddle", "pycuda")
 _UNSEEN = "a plugin, before the first file was collected"
@@ -36,4 +34,6 @@ def look(config: pytest.Config, by: str) -> Sighting | None:
 
 def running() -> str:
     """Return which runtime runs in this process, in words; "" while none does. Starts nothing itself."""
+    from pytest_omni.cards.runtime_state import RUNTIMES, started  # where nobody imported torch, nobody asks
+
     return next((what for platform in RUNTIMES if (what := started(platform))), "")

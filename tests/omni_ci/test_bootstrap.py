@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from omni_ci.bootstrap import (
     SWEEP_VARIABLE,
     Bootstrapped,
+    Fate,
     annotation,
     bootstrapped,
     document,
@@ -18,7 +20,7 @@ from omni_ci.loading import load_pipeline
 from omni_ci.model import Group, PlainStep, Step
 from omni_ci.policy import default_policy
 from omni_ci.skipping import Decision, Kind
-from omni_ci.starting import Situation
+from omni_ci.starting import Situation, Start
 from omni_hardware.errors import InputError
 
 FILE = """\
@@ -106,12 +108,24 @@ def test_a_wrong_key_is_named_with_its_line() -> None:
         made(text=text)
 
 
-def test_the_annotation_escapes_and_the_record_is_complete() -> None:
+def test_the_annotation_escapes() -> None:
     found = made(SKIP_ALL, "npu")
     shown = annotation(found, SKIP_ALL, title="a|b`c")
     assert "only &lt;b&gt;docs&lt;/b&gt;" in shown
     assert "a&#124;b&#96;c" in shown
     assert "<b>docs" not in shown
+    assert b"<b>a? b</b>" in annotation(found, SKIP_ALL, title="a\udc80\u2028b").encode()
+
+
+def test_a_long_condition_is_shown_whole() -> None:
+    labels = " || ".join(f'build.env("VARIABLE_{at}") == "1"' for at in range(60))
+    fate = Fate(title="nightly", start=Start(condition=labels))
+    shown = annotation(replace(made(), fates=(fate,)), NORMAL, title="x")
+    assert "VARIABLE_59" in shown
+
+
+def test_the_record_is_complete() -> None:
+    found = made(SKIP_ALL, "npu")
     kept = document(found, Situation(policy=default_policy(), platform="npu", decision=SKIP_ALL))
     assert kept["decision"] == {"kind": "skip_all", "because": "only <b>docs</b>", "run": []}
     assert [step["step"] for step in kept["steps"] if not step["uploaded"]] == [

@@ -49,6 +49,9 @@ def test_help_lists_every_command_and_imports_none():
             ["cov", "split", "--model-id", "z", "extra"],
             "unexpected argument 'extra'\nArguments for the child",
         ),
+        (["generate"], "`omni-ci generate` needs FILE\nSee `omni-ci --help`"),
+        (["gate", "cuda"], "`omni-ci gate` needs LEVEL"),
+        (["run", "--jobs", "two"], "--jobs 'two' is no whole number"),
         (["generate", "a.yml", "b.yml"], "unexpected argument 'b.yml'\nSee `omni-ci --help`"),
     ],
 )

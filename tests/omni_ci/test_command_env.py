@@ -116,6 +116,11 @@ def test_the_pod_gets_what_a_plain_step_would_have_run(commands: list[str]) -> N
         "for i in 1 2; do\n  printf '%s|' \"$$i\" # it's one\ndone",
         "cat <<'END'\n$BUILDKITE_COMMIT $$X\nEND",
         "printf '%s|' \"$(printf '%s' '$BUILDKITE_COMMIT')\" `printf x`",
+        "printf '%s|' $$$BUILDKITE_COMMIT",
+        "printf '%s|' $$${BUILDKITE_NOT_SET:-BUILDKITE_COMMIT}",
+        "${BUILDKITE_NOT_SET:-echo a; echo b}",
+        "echo ${BUILDKITE_NOT_SET:-a | tr a b}",
+        "A${BUILDKITE_COMMIT}=1; printf '%s|' \"$$A0123456789abcdef\"",
     ],
 )
 def test_a_real_shell_prints_the_same_from_the_list_as_from_the_step(command: str) -> None:

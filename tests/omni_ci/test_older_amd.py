@@ -14,6 +14,7 @@ from omni_ci.loading import LoadError, load_pipeline
 from omni_ci.model import PipelineFile, Step
 from omni_ci.older_amd import left_out
 from omni_ci.presets import load_presets
+from omni_hardware.errors import InputError
 
 PRESETS = load_presets(
     "skus: {mi300: {platform: rocm, sku: MI300, template: k8s-patch, cards: [1, 16], queue: q, resource: r}}",
@@ -146,6 +147,13 @@ def test_the_asked_mirror_leaves_steps_out_with_the_reason() -> None:
         "no-grade",
         "no-pool-and-no-mirrors",
     }
+
+
+def test_a_mirror_that_nothing_runs_on_is_refused() -> None:
+    with pytest.raises(InputError, match=r"AMD_MIRROR_HW='AMDPRODUCTION' .* \(did you mean 'amdproduction'"):
+        fitted(load(FILE), PRESETS, platform="rocm", amd_mirror_hw="AMDPRODUCTION")
+    ours = load_pipeline("steps: [{label: A, commands: [x]}]", name="a.yml")
+    assert fitted(ours, PRESETS, platform="rocm", amd_mirror_hw="AMDPRODUCTION").unfit == {}
 
 
 def test_a_misspelt_mirror_is_named_in_the_reason() -> None:

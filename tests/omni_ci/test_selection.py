@@ -14,6 +14,7 @@ from omni_ci.model import PipelineFile
 from omni_ci.policy import default_policy, load_policy
 from omni_ci.registry import NO_REGISTRY, Registry, load_registry
 from omni_ci.selection import ConfigKind, DefinitionChange, Mode, Rule, Selection, Verdict, judge
+from omni_ci.watching import Links
 
 FILE = ".buildkite/cuda/test-merge.yml"
 POLICY = default_policy()
@@ -112,7 +113,7 @@ def test_infra450_exclusion_prefix() -> None:
 
 def test_vllm51345_a_vanished_path_runs_the_step_and_says_so() -> None:
     found = verdict(one_step("[omni/gone/, omni/engine/]"), ["README.md"])
-    assert (found.runs, found.because) == (True, "it watches omni/gone/, which does not exist any more")
+    assert (found.runs, found.because) == (True, "it watches omni/gone/, which does not exist")
     assert verdict(one_step("[omni/gone.py]"), ["omni/gone.py"]).because == "omni/gone.py changed"
     assert not verdict(one_step("[omni/gone/]"), ["README.md"], tree=None).runs
 
@@ -448,3 +449,34 @@ def test_a_verdict_cannot_exist_without_a_reason() -> None:
             Verdict(
                 file=FILE, step="a", label="a", group=None, runs=False, because=because, rule=Rule.DEFAULT
             )
+
+
+def test_the_registry_concerns_a_step_that_only_its_group_gates() -> None:
+    registry = load_registry(
+        "source_file_dependencies: {source_filter_fallback: [tests/helpers/]}", name="dependencies.yml"
+    )
+    gated = load(
+        "steps: [{group: G, source_file_dependencies: [docs/], steps: [{label: One, command: make}]}]"
+    )
+    found = verdict(gated, ["tests/helpers/a.py"], registry=registry)
+    assert (found.runs, found.rule) == (True, Rule.RUN_ALL)
+    assert found.because == "tests/helpers/a.py changed, which the registry counts for every step"
+
+
+def test_a_test_path_in_a_submodule_changes_when_the_submodule_moves() -> None:
+    links = Links(submodules=frozenset({"third_party/suite"}))
+
+    def judged(command: str) -> Verdict:
+        pipeline = one_step("[omni/]", command)
+        (found,) = judge(
+            [pipeline], compared("third_party/suite"), policy=POLICY, tree=TREE, links=links
+        ).verdicts
+        return found
+
+    found = judged("pytest third_party/suite/tests/test_x.py")
+    assert (found.runs, found.rule) == (True, Rule.TEST)
+    assert (
+        found.because
+        == "third_party/suite changed, the submodule that holds third_party/suite/tests/test_x.py"
+    )
+    assert not judged("pytest tests/unit/test_b.py").runs

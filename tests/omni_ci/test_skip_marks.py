@@ -238,3 +238,24 @@ def test_any_additions_qualify_until_one_change_comes_along(added: list[str], ch
         if before == head or changed in may_be_held:
             return  # an addition may have taken its place, or hold the same test back
     assert only_adds_skips(BASE, head) is (changed is None)
+
+
+@pytest.mark.parametrize(
+    "after", ["pytestmark: list = []", "del pytestmark", "if True:\n    pytestmark = []", "pytestmark += []"]
+)
+def test_a_new_file_that_takes_its_skip_back_runs(after: str) -> None:
+    assert only_adds_skips(None, WHOLE_MODULE)
+    assert not only_adds_skips(None, f"{WHOLE_MODULE}\n\n{after}\n")
+
+
+@pytest.mark.parametrize(
+    "skip",
+    [
+        "@pytest.mark.skipif(__import__('os').system('true'), reason='x')",
+        "@pytest.mark.skip(reason=open('x', 'w').write('1'))",
+        "@pytest.mark.skipif(setup(), reason='x')",
+    ],
+)
+def test_a_skip_that_runs_code_is_a_change(skip: str) -> None:
+    assert not edited((ONE, f"{skip}\n{ONE}"))
+    assert edited((ONE, f"@pytest.mark.skipif(torch.cuda.device_count() < 2, reason='x')\n{ONE}"))

@@ -203,3 +203,15 @@ docs: ["notes/**"]
     assert not decision.is_run("gpu", "big")
     assert decide([".ci/all.yml"], skip_only=lambda _: False, policy=policy).run == {("gpu", "big")}
     assert decide(["README.md"], skip_only=lambda _: False, policy=policy).kind is Kind.NORMAL
+
+
+@pytest.mark.parametrize("kind", ["docs", "skip_marks"])
+@pytest.mark.parametrize(
+    "file",
+    [".buildkite/policy.yml", ".buildkite/presets.yml", ".buildkite/templates/pod.yaml.j2", "ci/own.yml"],
+)
+def test_no_policy_can_call_what_steers_the_build_documentation(kind: str, file: str) -> None:
+    policy = load_policy(f'schema: 1\n{kind}: ["**"]\n', name="ci/own.yml")
+    assert decide([file, "docs/a.md"], skip_only=lambda _: True, policy=policy).kind is Kind.NORMAL
+    assert decide(["docs/a.md"], skip_only=lambda _: True, policy=policy).kind is Kind.SKIP_ALL
+    assert decide([".buildkite/README.md"], skip_only=lambda _: True, policy=policy).kind is Kind.SKIP_ALL

@@ -212,7 +212,22 @@ def test_five_hundred_steps_are_the_limit() -> None:
     assert found(*[STEP] * 500) == []
     (finding,) = found(*[STEP] * 501)
     assert finding.code == "S12"
-    assert "501 steps" in finding.message
+    assert "501 jobs" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("many", "count"),
+    [
+        ({"parallelism": 10, "commands": [PARALLEL]}, 510),
+        ({"matrix": ["a", "b", "c"]}, 503),
+        ({"matrix": {"setup": {"os": ["a", "b"], "arch": ["c", "d"]}}}, 504),
+    ],
+)
+def test_every_job_of_a_step_counts_towards_the_limit(many: dict[str, Any], count: int) -> None:
+    findings = found(*[STEP] * 500, step(**many))
+    assert [finding.code for finding in findings] == ["S12"]
+    assert f"{count} jobs, each shard counted" in findings[0].message
+    assert found(*[STEP] * 490, step(parallelism=10, commands=[PARALLEL])) == []
 
 
 @pytest.mark.parametrize(

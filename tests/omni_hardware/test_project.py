@@ -196,3 +196,9 @@ def test_any_table_is_taken_or_refused_with_a_message_a_line(table):
         assert set(table) <= {"levels", "topics", "marks", "skus"}
         names = [line.partition(":")[0].lower() for line in words.marker_lines()]
         assert len(names) == len(set(names))
+
+
+def test_a_project_in_utf_16_is_refused_and_not_taken_for_one_without_us(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.omni]\n", encoding="utf-16")
+    with pytest.raises(InputError, match="not UTF-8"):
+        load_project(tmp_path)

@@ -79,6 +79,10 @@ def lint(
     for notice in repository.notices:
         say(f"note: {notice}")
     asked = _answerable(asked, bool(files))
+    if not asked:
+        raise InputError(
+            "no rule is left to ask, so that nothing would be checked; see --select and --ignore"
+        )
     found = findings(repository.context, asked)
     if write_baseline is not None:
         return _write(write_baseline, found)
@@ -106,12 +110,24 @@ def _answerable(asked: tuple[Rule, ...], is_partial: bool) -> tuple[Rule, ...]:
 
 
 def _write(path: str, found: tuple[Finding, ...]) -> int:
+    if Path(path).exists():
+        _require_baseline(path)
     try:
         Path(path).write_text(written(found), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--write-baseline {path}: cannot be written: {error.strerror}") from error
     say(f"{len(found)} finding{'' if len(found) == 1 else 's'} written to {path}")
     return 0
+
+
+def _require_baseline(path: str) -> None:
+    """Return where *path* is a baseline already. Raises InputError: anything else is not ours to overwrite."""
+    try:
+        load_baseline(_read(path), name=path)
+    except InputError as error:
+        raise InputError(
+            f"--write-baseline {path}: is there and no baseline, so it is kept ({error})"
+        ) from error
 
 
 def _codes(flag: str, values: tuple[str, ...]) -> tuple[str, ...]:

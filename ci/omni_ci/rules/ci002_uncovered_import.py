@@ -17,15 +17,16 @@ class ImportsAreWatched(Rule):
 
     A change of an imported file that no entry covers breaks the test in a build that did not run it. Add the file or
     its folder to `source_file_dependencies`. The message shows how the test gets there; what an uncovered file
-    imports in turn is asked once it is covered. Imports inside functions count in test files only. Policy's
-    `imports: union` makes all imports count by themselves.
+    imports in turn is asked once it is covered. Imports inside functions count in test files only. `imports:
+    union` of the policy or of the step makes all imports count by themselves.
     """
 
     code = "CI002"
 
     def check(self, context: Context) -> Iterator[Found]:
         for job in context.jobs:
-            if job.watch.is_declared and context.configuration(job).policy.imports != "union":
+            imports = job.step.imports or context.configuration(job).policy.imports
+            if job.watch.is_declared and imports != "union":
                 yield from _uncovered(job, context)
 
 

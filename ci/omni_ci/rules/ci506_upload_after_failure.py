@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
-from omni_ci.rules.statuses import stops_at_failure
+from omni_ci.rules.statuses import Options
 
 
 class ArtifactsOfFailuresAreUploaded(Rule):
@@ -32,8 +32,8 @@ def _unreached(job: Job) -> Iterator[str]:
     for command in job.script.commands:
         if command.inside[-1:] == ("trap",):
             continue
-        if command.name == "set":
-            stops = (stops or stops_at_failure(command.words)) and "+e" not in "".join(command.words[1:])[:2]
+        if command.name == "set" and (told := Options.of(command.words).errexit) is not None:
+            stops = told
         if command.words in tests and stops and command.after != "||":
             may_fail = True
         if (

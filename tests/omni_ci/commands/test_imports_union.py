@@ -72,3 +72,17 @@ def test_broken_files_are_no_error(union: Any) -> None:
     union.commit({"tests/engine/test_core.py": "def (\n", "pyproject.toml": "[broken\n"})
     union.commit({"x": "1"})
     assert running(union, "pkg/inner.py") == {}
+
+
+def test_a_step_says_for_itself_whether_imports_count(union: Any) -> None:
+    with_word = FILES[PIPELINE].replace("key: one,", "key: one, imports: union,")
+    union.commit({".buildkite/policy.yml": "schema: 1\n", PIPELINE: with_word})
+    union.commit({"x": "1"})
+    assert set(running(union, "pkg/inner.py")) == {"one"}
+    assert "imports" not in union.run("generate", PIPELINE, "--all").out
+
+
+def test_a_step_may_leave_the_policys_imports_out(union: Any) -> None:
+    union.commit({PIPELINE: FILES[PIPELINE].replace("key: one,", "key: one, imports: report,")})
+    union.commit({"x": "1"})
+    assert set(running(union, "pkg/inner.py")) == {"engine"}

@@ -125,3 +125,18 @@ def test_a_step_that_lives_only_in_buildkite_is_named(scratch):
     ran = scratch.run("lint")
     assert "CI205 S3 step 'Docs': depends_on 'outside', a key no pipeline file has" in ran.out
     assert scratch.run("lint", "--known-key", "outside").code == 0
+
+
+def test_no_rule_at_all_is_no_success(scratch):
+    ran = scratch.run("lint", "--select", "CI001", "--ignore", "CI001")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no rule is left" in ran.err
+
+
+def test_a_baseline_overwrites_a_baseline_and_nothing_else(scratch):
+    scratch.write({"mine.json": "{}"})
+    kept = scratch.run("lint", "--write-baseline", "mine.json")
+    assert kept.code == 2
+    assert (scratch.root / "mine.json").read_text() == "{}"
+    assert scratch.run("lint", "--write-baseline", "new.json").code == 0
+    assert scratch.run("lint", "--write-baseline", "new.json").code == 0

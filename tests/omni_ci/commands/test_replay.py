@@ -103,6 +103,10 @@ def test_a_file_it_does_not_know_is_refused(stored: Any) -> None:
         (lambda d: d["steps"][0].update(runs="yes"), "s.json: steps[0].runs is 'yes'"),
         (lambda d: d.update(schema=2), "s.json: schema is 2"),
         (lambda d: d.update(mode="some"), "s.json: mode is 'some'"),
+        (
+            lambda d: d["steps"].append({**d["steps"][0], "runs": not d["steps"][0]["runs"]}),
+            "stands there twice; keep one verdict",
+        ),
         (lambda d: d["diff"].update(known=False), '"diff" is either known, or has a reason and no files'),
     ],
 )

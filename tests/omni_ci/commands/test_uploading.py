@@ -206,6 +206,24 @@ def test_annotation_and_artifact_are_tried_again(scratch: Any, agent: Agent) -> 
     assert agent.kinds() == ["pipeline upload", "annotate", "annotate", "artifact", "artifact", "artifact"]
 
 
+def test_an_agent_that_a_signal_ended_is_told_so(scratch: Any, agent: Agent) -> None:
+    path = agent.folder / "buildkite-agent"
+    text = path.read_text(encoding="utf-8")
+    dies = 'import os\nif words[0] == "artifact":\n    os.kill(os.getpid(), 9)\n'
+    path.write_text(text.replace("ends = ", f"{dies}ends = "), encoding="utf-8")
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 0
+    assert "selection.json was not kept as an artifact: buildkite-agent was ended by signal 9" in ran.err
+    agent.calls()
+    path.write_text(
+        text.replace("ends = ", f"{dies.replace('artifact', 'pipeline')}ends = "), encoding="utf-8"
+    )
+    ran = scratch.run("upload", PIPELINE, "--all")
+    assert ran.code == 4
+    assert "pipeline upload was ended by signal 9, and Buildkite may have taken it" in ran.err
+    assert agent.kinds().count("pipeline upload") == 1
+
+
 def test_a_retried_job_does_not_upload_its_steps_twice(
     scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

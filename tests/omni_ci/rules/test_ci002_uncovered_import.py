@@ -80,3 +80,11 @@ def test_a_test_that_the_step_does_not_select_imports_nothing_for_it(found):
 def test_a_step_that_always_runs_is_not_asked(found):
     steps = "- {label: All, commands: [pytest tests/test_lora.py]}"
     assert found("CI002", steps, FILES | {"tests/test_lora.py": "import pkg.outputs\n"}) == []
+
+
+def test_a_step_that_counts_its_imports_itself_is_fine(asked):
+    tests = {"tests/test_lora.py": "from pkg.outputs import RequestOutput\n\ndef test_a(): pass\n"}
+    said = STEPS.replace("label: LoRA", "label: LoRA\n      imports: {}")
+    assert asked("CI002", said.format("union"), FILES | tests) == []
+    union = FILES | tests | {".buildkite/policy.yml": "schema: 1\nimports: union\n"}
+    assert [one.key for one in asked("CI002", said.format("report"), union)] == ["pkg/outputs.py"]

@@ -111,6 +111,13 @@ def test_mounts_that_cannot_be_read_are_no_persistent_cache():
         check(at)
 
 
+def test_a_relative_cache_is_on_no_mount_of_its_own():
+    mounts = [Mount("/", "overlay"), Mount("hf", "nfs4"), Mount("/hf", "nfs4")]
+    for home in ("hf/home", "hf"):
+        with pytest.raises(GuardError, match=f"HF_HOME={home} is on no mount of its own"):
+            check(situation({**CACHE, "HF_HOME": home}, mounts=mounts))
+
+
 def test_defaults_are_set_where_the_job_says_nothing():
     found = completed(platform_of("rocm"), {"VLLM_ROCM_USE_AITER": "1"})
     assert found == {
