@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from omni_ci.equipping import Equipment
 from omni_ci.pods import SUFFIX, PodRules, Pods, package_templates, template_folder
 from omni_ci.policy import Policy, default_policy, load_policy
 from omni_ci.presets import Presets, load_presets
 from omni_ci.registry import NO_REGISTRY, Registry, load_registry
-from omni_ci.rendering import Equipment
 from omni_ci.selection import ConfigKind
 from omni_hardware.errors import InputError
 from omni_hardware.vocabulary import Vocabulary

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from omni_ci.configuration import Configuration, Files
+from omni_ci.equipping import Equipment, equipped
 from omni_ci.inference import Fitted
 from omni_ci.model import Group, Leaf, PipelineFile, step_id
 from omni_ci.registry import Registry
-from omni_ci.rendering import Equipment, equipped, own_of, top_of
+from omni_ci.rendering import own_of, top_of
 from omni_ci.selection import DefinitionChange
 from omni_hardware.errors import OmniError
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 _PROTOCOL = re.compile(r"^[a-z+]+://", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"^[^/@]*@")
-_NOBODY = "a repository that the build does not name"
 _PORT = re.compile(r":\d+(?=/)")
 
 
@@ -16,9 +15,10 @@ def fork_of(environ: Mapping[str, str]) -> str | None:
     if environ.get("BUILDKITE_PULL_REQUEST", "false") in ("", "false"):
         return None
     theirs, ours = environ.get("BUILDKITE_PULL_REQUEST_REPO", ""), environ.get("BUILDKITE_REPO", "")
-    if not theirs or not ours:
-        return _shown(theirs) or _NOBODY  # what cannot be told is judged like a stranger's
-    if repository_name(theirs) == repository_name(ours):
+    if not theirs:
+        return None
+    # where the build does not say which repository is ours, the other one is judged like a stranger's
+    if ours and repository_name(theirs) == repository_name(ours):
         return None
     return _shown(theirs)
 

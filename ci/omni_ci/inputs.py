@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from omni_ci.asking import Asked
 from omni_ci.changes import Build, ChangeSet, changed_files, listed_changes
-from omni_ci.configuration import FOLDER, Configuration, Files, load_configuration
+from omni_ci.configuration import Configuration, Files, load_configuration
 from omni_ci.costs import DEFAULT as DURATIONS
 from omni_ci.costs import Durations, load_durations
 from omni_ci.document import Problem
@@ -60,8 +60,17 @@ class Inputs:
             *(notice for one in self.configurations.values() for notice in one.notices),
             *(notice for one in self.pipelines for notice in one.notices),
             *self.origin.notices,
+            *self._unmapped_labels(),
             *(notice for fit in self.fits for notice in fit.notices),
         )
+
+    def _unmapped_labels(self) -> Iterator[str]:
+        """Yield what to say of the labels that were typed and that no policy maps to steps."""
+        known = {label for one in self.configurations.values() for label in one.policy.labels}
+        for label in self.asked.labels:
+            if label not in known:
+                hint = did_you_mean(label, sorted(known)) if known else " (it has no `labels:`)"
+                yield f"--label {label}: policy maps no such label{hint}"
 
 
 def read_inputs(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Inputs:
@@ -203,8 +212,8 @@ def _loaded(names: Sequence[str], tree: Tree, mirrors: Mirrors) -> list[Pipeline
     for name in dict.fromkeys(names):
         text = tree.read(name)
         if text is None:
-            near = [path.relative_to(tree.root).as_posix() for path in tree.root.glob(f"{FOLDER}/**/*.yml")]
-            raise InputError(f"{name}: there is no such pipeline file{did_you_mean(name, sorted(near))}")
+            near = did_you_mean(name, pipeline_names(tree.root))
+            raise InputError(f"{name}: there is no such pipeline file{near}")
         try:
             pipelines.append(mirrors.load(text, name))
         except LoadError as error:

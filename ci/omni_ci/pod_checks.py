@@ -19,23 +19,12 @@ from omni_ci.plugins import (
     mappings,
     plugin_configs,
     pods_of,
-    queues_of,
     unread,
     wrong_shapes,
 )
 from omni_ci.quantities import value_of
 
-__all__ = [
-    "Pod",
-    "check_pods",
-    "docker_configs",
-    "is_device",
-    "mappings",
-    "plugin_configs",
-    "pods_of",
-    "queues_of",
-    "wrong_shapes",
-]
+__all__ = ["check_pods", "docker_configs", "is_device", "mappings", "pods_of"]
 # What the stack adds to every pod itself: a volume, and the containers beside the commands'.
 _STACKS_VOLUME = "workspace"
 _STACKS_CONTAINERS = ("agent", "checkout", "copy-agent")

@@ -14,8 +14,6 @@ from omni_ci.variables import GUARDS, carries_commands
 from omni_ci.waiting import Running, Waiting
 from omni_hardware.errors import InputError
 
-__all__ = ["Equipment", "Rendered", "compose", "equipped", "own_of", "place", "render", "top_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:

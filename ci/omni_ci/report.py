@@ -27,9 +27,8 @@ def print_table(selection: Selection, out: TextIO) -> None:
 
 def plain_lines(verdicts: Sequence[Verdict]) -> list[str]:
     """Return one line a step, in columns that do not cut anything off."""
-    return _columns(
-        [(WORDS[one.runs], one.id, one.preset or "-", cost(one), one.because) for one in verdicts]
-    )
+    rows = [(WORDS[one.runs], one.id, one.preset or "-", cost(one), one.because) for one in verdicts]
+    return _columns([(*row, _with_unit(minutes), because) for *row, minutes, because in rows])
 
 
 def cost(verdict: Verdict) -> str:
@@ -76,7 +75,13 @@ def write_document(text: str) -> None:
 def say(message: str) -> None:
     """Write a line for people to standard error."""
     if sys.stderr is not None:  # closed: print would take standard output instead
-        print(strip_controls(message), file=sys.stderr)
+        # what is no text is an escape, as standard error itself has it unless somebody put a stricter stream there
+        shown = strip_controls(message).encode("utf-8", "backslashreplace").decode()
+        print(shown, file=sys.stderr)
+
+
+def _with_unit(minutes: str) -> str:
+    return minutes if minutes == "-" else f"{minutes} GPU min"
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from omni_ci.findings import Finding, Placed
 from omni_ci.model import BARE_WORDS
-from omni_ci.pod_checks import Pod, pods_of, wrong_shapes
+from omni_ci.plugins import Pod, pods_of, wrong_shapes
 from omni_hardware.errors import did_you_mean
 
 # Judged alone, a step gets a message about itself; judged as one of the schema's alternatives it gets all of theirs.

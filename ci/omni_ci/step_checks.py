@@ -29,6 +29,7 @@ _KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SHARDS = re.compile(r"BUILDKITE_PARALLEL_JOB(?:_COUNT)?\b|--shard[= ]auto\b")
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)|(?P<name>\w+))", re.ASCII)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ADDOPTS = "PYTEST_ADDOPTS"
 _LONGEST = 60
 _SHARD_WITH_DEFAULT = re.compile(r"\$\{BUILDKITE_PARALLEL_JOB(?:_COUNT)?:?-")
@@ -61,6 +62,22 @@ def _has_a_kind(document: Document) -> Iterator[Finding]:
             )
         elif placed.runs_commands and not placed.commands.strip() and not step.get("plugins"):
             yield placed.finding("S1", "its commands are empty")
+
+
+def _server_takes_it(document: Document) -> Iterator[Finding]:
+    for placed in document.steps:
+        step = placed.step
+        if not isinstance(step, dict):
+            continue
+        if placed.runs_commands and ("concurrency" in step) != ("concurrency_group" in step):
+            one, other = sorted(("concurrency", "concurrency_group"), key=lambda name: name not in step)
+            yield placed.finding("S1", f"has `{one}` without `{other}`, which Buildkite refuses; give both")
+        if "\0" in placed.commands:
+            yield placed.finding("S1", "its commands hold a NUL character, which no command can")
+        env = step.get("env")
+        for name in env if isinstance(env, dict) else ():
+            if not _VARIABLE_NAME.fullmatch(str(name)):
+                yield placed.finding("S1", f"env: {str(name)!r} is no name of a variable")
 
 
 def _keys_are_unique(document: Document) -> Iterator[Finding]:
@@ -269,6 +286,7 @@ def _keyed(document: Document) -> Iterator[tuple[Placed, str]]:
 
 CHECKS: Sequence[Callable[[Document], Iterator[Finding]]] = (
     _has_a_kind,
+    _server_takes_it,
     _keys_are_unique,
     _dependencies_resolve,
     _nothing_waits_for_itself,

@@ -44,3 +44,10 @@ def test_a_password_in_the_address_is_not_shown() -> None:
 def test_a_path_with_a_colon_is_no_port() -> None:
     assert repository_name("git@github.com:acme/engine.git") == "github.com/acme/engine"
     assert repository_name("https://host:8443/a/b.git") == "host/a/b"
+
+
+def test_a_build_that_does_not_name_its_own_repository_takes_every_other_for_a_fork() -> None:
+    environ = build("https://github.com/someone/engine")
+    assert fork_of({**environ, "BUILDKITE_REPO": ""}) == "https://github.com/someone/engine"
+    del environ["BUILDKITE_REPO"]
+    assert fork_of(environ) == "https://github.com/someone/engine"

@@ -170,7 +170,7 @@ def test_infra585_an_unknown_field_is_refused_and_a_known_one_suggested() -> Non
         "p.yml:1:22: steps[0].timeout_in_minute: unknown key (did you mean 'timeout_in_minutes'?)",
         (
             "p.yml:1:44: steps[0].autorun_on_main: unknown key (known: source_file_dependencies, label, key, commands, "
-            "tests, mirror_hardwares, depends_on, allow_dependency_failure, if, if_changed, branches, env, …)"
+            "tests, mirror_hardwares, imports, depends_on, allow_dependency_failure, if, if_changed, branches, …)"
         ),
     ]
     # deeper than the step's own keys as well

@@ -21,7 +21,7 @@ from omni_ci.interpolation import interpolate
 from omni_ci.invocations import invocations
 from omni_ci.model import Step
 from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
-from omni_ci.pod_checks import pods_of
+from omni_ci.plugins import pods_of
 from omni_ci.preset_checks import check_presets
 from omni_ci.selection import Mode
 

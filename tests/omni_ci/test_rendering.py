@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omni_ci.emitting import to_yaml
+from omni_ci.equipping import Equipment
 from omni_ci.loading import load_pipeline
 from omni_ci.pods import PodRules, Pods, package_templates
 from omni_ci.presets import load_presets
-from omni_ci.rendering import Equipment, Rendered, render
+from omni_ci.rendering import Rendered, render
 from omni_ci.sdk import DroppedKeyError
 from omni_hardware.errors import InputError
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -71,3 +72,8 @@ def test_the_count_says_of_what_change(changes: ChangeSet, mode: Mode, sentence:
 def test_no_text_can_forge_a_line_or_move_the_cursor() -> None:
     (line,) = plain_lines([verdict("x", runs=True, because="a\nrun  b\x1b[2J\r")])
     assert line == "run  a.yml#x  -  -  a run  b[2J"
+
+
+def test_what_a_step_costs_has_a_unit() -> None:
+    one = replace(verdict("x", runs=True), preset="l4_2", cards=2, minutes=30, minutes_from="timeout")
+    assert plain_lines([one]) == ["run  a.yml#x  l4_2  ≤60 GPU min  a reason"]

@@ -81,6 +81,13 @@ WRONG += [
         ["export N=$$BUILDKITE_PARALLEL_JOB", WHOLE],
     )
 ]
+WRONG += [
+    ("S1", step(concurrency=1), "has `concurrency` without `concurrency_group`"),
+    ("S1", step(concurrency_group="g"), "has `concurrency_group` without `concurrency`"),
+    ("S1", step(commands=["echo \0"]), "hold a NUL character"),
+    ("S1", step(env={"": "1"}), "env: '' is no name of a variable"),
+    ("S1", step(env={"A B": "1"}), "env: 'A B' is no name of a variable"),
+]
 WRONG += [("S1", step(command="a"), "has `command` and `commands`, of which one is not run")]
 FINE = [
     step(parallelism=2, commands=["export N=$$BUILDKITE_PARALLEL_JOB", 'pytest tests --shard-id "$$N"']),

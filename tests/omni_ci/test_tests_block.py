@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omni_ci.equipping import Equipment
 from omni_ci.interpolation import interpolate
 from omni_ci.loading import LoadError, load_pipeline
 from omni_ci.model import PipelineFile, Step
 from omni_ci.pods import PodRules, Pods
 from omni_ci.presets import Presets
-from omni_ci.rendering import Equipment, render
+from omni_ci.rendering import render
 from omni_ci.tests_block import Suite, command_of
 
 

@@ -92,6 +92,13 @@ def test_everything_on_request(scratch: Any) -> None:
     assert ran.out.splitlines()[-1] == "2 of 2 steps run, 0 skip; everything was asked for"
 
 
+def test_a_typed_label_that_policy_does_not_map_is_told(scratch: Any) -> None:
+    scratch.commit({".buildkite/policy.yml": "schema: 1\nlabels: {gpu: [GPU]}\n"})
+    said = "--label gpuu: policy maps no such label (did you mean 'gpu'?)"
+    assert said in scratch.run("plan", "--label", "gpuu").err
+    assert "policy maps no such label" not in scratch.run("plan", "--label", "gpu").err
+
+
 def test_a_label_of_the_pull_request_may_add_steps(scratch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch.commit({".buildkite/policy.yml": "schema: 1\nlabels: {gpu: [GPU]}\n"})
     scratch.commit({"x": "1"})
