@@ -22,9 +22,7 @@ class Mirrors:
     markers: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, environ: Mapping[str, str], vocabulary: Vocabulary, markers: tuple[str, ...] = ()
-    ) -> Mirrors:
+    def of(cls, environ: Mapping[str, str], vocabulary: Vocabulary, markers: tuple[str, ...] = ()) -> Mirrors:
         """Return what *environ* asks for; *markers* are the project's own, which its tests may be selected by."""
         return cls(
             vocabulary=vocabulary,
