@@ -125,7 +125,7 @@ def test_a_left_out_group_is_not_waited_for(scratch: Any) -> None:
         ("pods: {allow: {queues: [gpu-*]}}", "POLICY step 'Docs': queue 'cpu' is not allowed"),
         (
             "pods: {required_env: [HF_HOME]}",
-            "POLICY step 'Engine': preset 'l4_1': container 'container-0' has no HF_HOME",
+            "POLICY step 'Engine': preset 'l4_1' (.buildkite/presets.yml:3): container 'container-0' has no HF_HOME",
         ),
     ],
 )
