@@ -5,19 +5,29 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from omni_ci.equipping import Equipment
-from omni_ci.pods import SUFFIX, PodRules, Pods, package_templates, template_folder
+from omni_ci.hardware.equipping import Equipment
+from omni_ci.hardware.pods import SUFFIX, PodRules, Pods, package_templates, template_folder
+from omni_ci.hardware.presets import Presets, load_presets
 from omni_ci.policy import Policy, default_policy, load_policy
-from omni_ci.presets import Presets, load_presets
-from omni_ci.registry import NO_REGISTRY, Registry, load_registry
-from omni_ci.selection import ConfigKind
+from omni_ci.repository.places import FOLDER
+from omni_ci.yaml.registry import NO_REGISTRY, Registry, load_registry
 from omni_hardware.errors import InputError
 from omni_hardware.vocabulary import Vocabulary
 
-FOLDER = ".buildkite"
+
+class ConfigKind(StrEnum):
+    """A file that takes part in rendering."""
+
+    PRESETS = "presets"
+    TEMPLATE = "template"
+    REGISTRY = "registry"
+    POLICY = "policy"
+
+
 TEMPLATES = f"{FOLDER}/templates"
 # The second name of each is the field's older one.
 NAMES: Mapping[ConfigKind, tuple[str, ...]] = {

@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omni_ci.asking import Asked
-from omni_ci.changes import Build, ChangeSet, changed_files, listed_changes
-from omni_ci.configuration import Configuration, Files, load_configuration
-from omni_ci.costs import DEFAULT as DURATIONS
-from omni_ci.costs import Durations, load_durations
-from omni_ci.document import Problem
-from omni_ci.equipping import place
-from omni_ci.inference import Fitted
-from omni_ci.loading import LoadError
-from omni_ci.mirrors import Mirrors
-from omni_ci.model import PipelineFile, Step
-from omni_ci.origin import Origin, origin_of
-from omni_ci.places import Tree
-from omni_ci.rendering import compose
-from omni_ci.roots import PIPELINES, named_from_root, pipeline_names, repository_root
-from omni_ci.selection import ConfigKind, Mode
+from omni_ci.configuration import ConfigKind, Configuration, Files, load_configuration
+from omni_ci.hardware.equipping import place
+from omni_ci.hardware.inference import Fitted
+from omni_ci.rendering.steps import compose
+from omni_ci.repository.changes import Build, ChangeSet, changed_files, listed_changes
+from omni_ci.repository.places import Tree
+from omni_ci.repository.roots import PIPELINES, named_from_root, pipeline_names, repository_root
+from omni_ci.selection.asking import Asked
+from omni_ci.selection.costs import DEFAULT as DURATIONS
+from omni_ci.selection.costs import Durations, load_durations
+from omni_ci.selection.judging import Mode
+from omni_ci.selection.mirrors import Mirrors
+from omni_ci.selection.origin import Origin, origin_of
+from omni_ci.yaml.document import Problem
+from omni_ci.yaml.loading import LoadError
+from omni_ci.yaml.model import PipelineFile, Step
 from omni_hardware.errors import InputError, did_you_mean
 from omni_hardware.own_markers import own_markers
 from omni_hardware.project import load_project
 
 if TYPE_CHECKING:
-    from omni_ci.replaying import Replay
+    from omni_ci.selection.replaying import Replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class _Reader:
         path = self.asked.stored
         if path is None:
             return None
-        from omni_ci.replaying import load_selection  # 15 ms of models, and only here
+        from omni_ci.selection.replaying import load_selection  # 15 ms of models, and only here
 
         return load_selection(self._text("--from", path), name=path)
 

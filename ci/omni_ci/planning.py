@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omni_ci.asking import Asked
-from omni_ci.changes import tree_files, tree_links
 from omni_ci.configuration import Configuration, load_configuration
-from omni_ci.costs import costed
-from omni_ci.deciding import settle
-from omni_ci.definition import changed_definitions
-from omni_ci.git import Repository
-from omni_ci.imports import ImportGraph, source_roots
 from omni_ci.inputs import Inputs, configurations_of, read_inputs
-from omni_ci.model import PipelineFile, Step
-from omni_ci.places import Commit
-from omni_ci.roots import named_from_root, pipeline_names, repository_root
-from omni_ci.selection import DefinitionChange, Mode, Selection, Verdict, judge
+from omni_ci.repository.changes import tree_files, tree_links
+from omni_ci.repository.git import Repository
+from omni_ci.repository.imports import ImportGraph, source_roots
+from omni_ci.repository.places import Commit
+from omni_ci.repository.roots import named_from_root, pipeline_names, repository_root
+from omni_ci.selection.asking import Asked
+from omni_ci.selection.costs import costed
+from omni_ci.selection.deciding import settle
+from omni_ci.selection.definition import changed_definitions
+from omni_ci.selection.judging import DefinitionChange, Mode, Selection, Verdict, judge
+from omni_ci.yaml.model import PipelineFile, Step
 from omni_hardware.project import load_project
 
 __all__ = [

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator
 
-from omni_ci.document import LocatedDict, Problem, Where
-from omni_ci.loading import load_document
-from omni_ci.model import Located, Texts
-from omni_ci.variables import check_names, check_secrets
+from omni_ci.hardware.variables import check_names, check_secrets
+from omni_ci.yaml.document import LocatedDict, Problem, Where
+from omni_ci.yaml.loading import load_document
+from omni_ci.yaml.model import Located, Texts
 from omni_hardware.errors import did_you_mean
 from omni_hardware.vocabulary import PLATFORMS
 

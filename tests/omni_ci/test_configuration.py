@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omni_ci.configuration import load_configuration
-from omni_ci.places import Tree
+from omni_ci.repository.places import Tree
 from omni_hardware.vocabulary import DEFAULT
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.emitting import to_yaml
 from omni_ci.interpolation import (
     InterpolationError,
     Operator,
@@ -22,7 +21,8 @@ from omni_ci.interpolation import (
     references,
     variables,
 )
-from omni_ci.reading import read
+from omni_ci.yaml.emitting import to_yaml
+from omni_ci.yaml.reading import read
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "interpolation-vectors.json").read_text(encoding="utf-8")

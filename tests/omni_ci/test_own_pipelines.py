@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 import yaml
 
-from omni_ci.card_counts import check_counts
-from omni_ci.emitting import to_yaml
-from omni_ci.findings import placed
-from omni_ci.generating import generate_one
+from omni_ci.checks.findings import placed
+from omni_ci.checks.presets import check_presets
+from omni_ci.hardware.card_counts import check_counts
+from omni_ci.hardware.plugins import pods_of
 from omni_ci.interpolation import interpolate
-from omni_ci.invocations import invocations
-from omni_ci.model import Step
+from omni_ci.output.generating import generate_one
 from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
-from omni_ci.plugins import pods_of
-from omni_ci.preset_checks import check_presets
-from omni_ci.selection import Mode
+from omni_ci.selection.judging import Mode
+from omni_ci.shell.invocations import invocations
+from omni_ci.yaml.emitting import to_yaml
+from omni_ci.yaml.model import Step
 
 ROOT = Path(__file__).parents[2]
 NAMES = pipeline_names(ROOT)
@@ -57,7 +57,9 @@ def test_a_pipeline_a_platform_and_tier_is_there() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["scripts/run_cov_split.sh", "pyproject.toml", "ci/omni_ci/coverage.py"])
+@pytest.mark.parametrize(
+    "path", ["scripts/run_cov_split.sh", "pyproject.toml", "ci/omni_ci/coverage/split.py"]
+)
 def test_what_changes_coverage_selects_the_pilots(path: str) -> None:
     assert selected(path) >= PILOTS
 
@@ -95,7 +97,7 @@ def test_product_code_selects_the_runtime_and_the_pilots() -> None:
 def test_a_changed_preset_selects_the_steps_that_use_it(scratch: Any) -> None:
     shutil.rmtree(scratch.root / ".buildkite")
     shutil.copytree(ROOT / ".buildkite", scratch.root / ".buildkite")
-    watched = ["pyproject.toml", "scripts/run_cov_split.sh", "ci/omni_ci/coverage.py"]
+    watched = ["pyproject.toml", "scripts/run_cov_split.sh", "ci/omni_ci/coverage/split.py"]
     folders = [f"{folder}/x.py" for folder in ("omni_hardware", "pytest_omni", "omni")]
     scratch.commit(dict.fromkeys([*watched[1:], *folders], "x\n") | {"pyproject.toml": ""})
     scratch.edit(

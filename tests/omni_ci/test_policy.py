@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omni_ci.loading import LoadError
 from omni_ci.policy import Policy, default_policy, load_policy
+from omni_ci.yaml.loading import LoadError
 
 
 def load(text: str) -> Policy:

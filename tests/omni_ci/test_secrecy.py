@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from omni_ci.checks.validation import validate
 from omni_ci.policy import load_policy
 from omni_ci.secrecy import is_secret, is_value, redacted, secret_in
-from omni_ci.validation import validate
 
 STEP = {"label": "x", "commands": ["true"], "timeout_in_minutes": 5}
 VALUE = "s3cr3tv4lue99"

@@ -10,19 +10,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from omni_ci.bootstrap import Bootstrapped, annotation, bootstrapped, document, is_worth_a_note
+from omni_ci.checks.validation import require_valid, validate
 from omni_ci.commands.changing import Changing
 from omni_ci.commands.making import KnownKeys
 from omni_ci.commands.selecting import named
-from omni_ci.emitting import to_yaml
-from omni_ci.gating import decision_of, platform_of
 from omni_ci.inputs import Inputs, read_inputs
-from omni_ci.neighbours import keys_by_file
-from omni_ci.rendering import render
-from omni_ci.report import say, write_document
-from omni_ci.starting import Situation, named_tiers
-from omni_ci.uploading import Agent, save
-from omni_ci.validation import require_valid, validate
+from omni_ci.output.neighbours import keys_by_file
+from omni_ci.output.uploading import Agent, save
+from omni_ci.rendering.steps import render
+from omni_ci.showing.report import say, write_document
+from omni_ci.starting.bootstrap import Bootstrapped, annotation, bootstrapped, document, is_worth_a_note
+from omni_ci.starting.builds import Situation, named_tiers
+from omni_ci.starting.gating import decision_of, platform_of
+from omni_ci.yaml.emitting import to_yaml
 from omni_hardware.errors import InputError, did_you_mean
 
 

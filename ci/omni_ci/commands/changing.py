@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from omni_ci.asking import Asked
 from omni_ci.commands.selecting import named
-from omni_ci.selection import ConfigKind
+from omni_ci.configuration import ConfigKind
+from omni_ci.selection.asking import Asked
 
 
 @Parameter(name="*")

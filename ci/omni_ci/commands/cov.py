@@ -9,9 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from omni_ci.coverage import Outcome, Plan, Verdict, judge, judge_half, plan_split
-from omni_ci.coverage_plain import is_off, run_plain
-from omni_ci.coverage_run import check_environment, check_paths, clear_stale, forwarded_signals, run_halves
+from omni_ci.coverage.plain import is_off, run_plain
+from omni_ci.coverage.run import check_environment, check_paths, clear_stale, forwarded_signals, run_halves
+from omni_ci.coverage.split import Outcome, Plan, Verdict, judge, judge_half, plan_split
 from omni_hardware.errors import InputError
 
 

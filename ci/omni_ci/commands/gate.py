@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from omni_ci.commands.changing import Changing
-from omni_ci.gating import gate_decision
-from omni_ci.report import say
+from omni_ci.showing.report import say
+from omni_ci.starting.gating import gate_decision
 
 SKIP, RUN = 0, 10
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omni_ci.commands.making import KnownKeys, made_ready
 from omni_ci.commands.selecting import Selecting
-from omni_ci.report import nothing_selected, say, summary, write_document
+from omni_ci.showing.report import nothing_selected, say, summary, write_document
 from omni_hardware.errors import InputError
 
 

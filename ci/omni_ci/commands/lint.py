@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from omni_ci.baseline import Compared, compared, load_baseline, written
 from omni_ci.commands.making import KnownKeys
 from omni_ci.commands.selecting import named
-from omni_ci.facts import ConfigKind
-from omni_ci.lint_findings import FORMATS, Finding, counted
-from omni_ci.linting import chosen, findings, load_repository
-from omni_ci.report import print_columns, say, write_document
+from omni_ci.configuration import ConfigKind
+from omni_ci.rules.baseline import Compared, compared, load_baseline, written
+from omni_ci.rules.lint_findings import FORMATS, Finding, counted
+from omni_ci.rules.linting import chosen, findings, load_repository
 from omni_ci.rules.rule import Rule
+from omni_ci.showing.report import print_columns, say, write_document
 from omni_hardware.errors import CheckError, InputError
 
 Codes = Annotated[tuple[str, ...], Parameter(negative="")]

@@ -8,10 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from omni_ci.commands.selecting import Selecting, named
-from omni_ci.coverage_when import measured_plan
-from omni_ci.generating import Generated, generate_one
+from omni_ci.output.generating import Generated, generate_one
 from omni_ci.planning import Plan
-from omni_ci.report import say
+from omni_ci.showing.report import say
+from omni_ci.starting.coverage_when import measured_plan
 
 KnownKeys = Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")]
 """The flag for keys of steps that live only in Buildkite."""

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from omni_ci.commands.selecting import Selecting
 from omni_ci.planning import Plan
-from omni_ci.report import print_table, say, write_document
+from omni_ci.showing.report import print_table, say, write_document
 
 Format = Literal["table", "json", "markdown", "html"]
 
@@ -48,13 +48,13 @@ def _json(made: Plan) -> None:
 
 
 def _markdown(made: Plan) -> None:
-    from omni_ci.markdown import markdown
+    from omni_ci.showing.markdown import markdown
 
     write_document(markdown(made.selection, notices=made.notices))
 
 
 def _html(made: Plan) -> None:
-    from omni_ci.page import page
+    from omni_ci.showing.page import page
 
     write_document(page(made.selection, notices=made.notices))
 

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from omni_ci.configuration import Configuration
-from omni_ci.places import Tree
+from omni_ci.checks.presets import check_presets
+from omni_ci.configuration import ConfigKind, Configuration
+from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.planning import configurations_of, named_from_root, pipeline_names, repository_root
-from omni_ci.preset_checks import check_presets
-from omni_ci.presets import Preset, SkuPreset
-from omni_ci.report import print_columns, say
-from omni_ci.selection import ConfigKind
+from omni_ci.repository.places import Tree
+from omni_ci.showing.report import print_columns, say
 from omni_hardware.errors import CheckError, InputError
 
 # Where there is no pipeline yet, the presets are looked for as one would.

@@ -15,7 +15,6 @@ from cyclopts import Parameter
 
 from omni_ci.commands.selecting import Selecting
 from omni_ci.errors import GuardError
-from omni_ci.git import GitError, Repository
 from omni_ci.local import junit
 from omni_ci.local.jobs import Job, jobs_of
 from omni_ci.local.machine import Machine
@@ -23,8 +22,9 @@ from omni_ci.local.results import code_of
 from omni_ci.local.schedule import Place, Schedule
 from omni_ci.local.showing import Screen, closing_lines, plan_lines
 from omni_ci.planning import Plan
-from omni_ci.report import counted, say
+from omni_ci.repository.git import GitError, Repository
 from omni_ci.runner.stopping import heard_signals
+from omni_ci.showing.report import counted, say
 from omni_hardware.errors import InputError
 from omni_hardware.inventory import load_inventory
 from omni_hardware.probes import probe

@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from omni_ci.only import FLAG, VARIABLE, keys_from
+from omni_ci.configuration import ConfigKind
 from omni_ci.planning import Asked, Plan, make_plan
-from omni_ci.selection import ConfigKind, Mode
+from omni_ci.selection.judging import Mode
+from omni_ci.selection.only import FLAG, VARIABLE, keys_from
 from omni_hardware.errors import InputError
 
 _Words = Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")]

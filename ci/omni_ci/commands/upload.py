@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from omni_ci.annotating import annotation
 from omni_ci.commands.making import KnownKeys, made_ready
 from omni_ci.commands.selecting import Selecting
-from omni_ci.model import slug
-from omni_ci.report import nothing_selected, say, summary
-from omni_ci.uploading import Agent, NoAnswerError, Saved, save
+from omni_ci.output.uploading import Agent, NoAnswerError, Saved, save
+from omni_ci.showing.annotating import annotation
+from omni_ci.showing.report import nothing_selected, say, summary
+from omni_ci.yaml.model import slug
 from omni_hardware.errors import InfrastructureError
 
 # What a mark says until the agent has ended well; then it is the SHA-256 of what was uploaded.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omni_ci.configuration import Configuration
-from omni_ci.equipping import place
+from omni_ci.hardware.equipping import place
+from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.interpolation import InterpolationError, interpolate
 from omni_ci.local.order import waits_of
-from omni_ci.model import Leaf, PipelineFile, PlainStep, Step, slug, step_id
 from omni_ci.planning import Plan
-from omni_ci.presets import Preset, SkuPreset
+from omni_ci.yaml.model import Leaf, PipelineFile, PlainStep, Step, slug, step_id
 from omni_hardware.errors import InputError
 from omni_hardware.requirements import Need
 

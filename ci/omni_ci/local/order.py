@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from omni_ci.model import Group, Leaf, PipelineFile, PlainStep, step_id
+from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep, step_id
 from omni_hardware.errors import InputError
 
 

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omni_ci.configuration import Configuration
-from omni_ci.document import LocatedDict, Where, flattened
-from omni_ci.facts import ConfigKind
-from omni_ci.model import Watching
-from omni_ci.reading import read
-from omni_ci.registry import FALLBACK, is_key
+from omni_ci.configuration import ConfigKind, Configuration
 from omni_ci.rules.context import Context
 from omni_ci.rules.rule import Found, Rule
+from omni_ci.yaml.document import LocatedDict, Where, flattened
+from omni_ci.yaml.model import Watching
+from omni_ci.yaml.reading import read
+from omni_ci.yaml.registry import FALLBACK, is_key
 from omni_hardware.errors import did_you_mean
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import groupby
 
-from omni_ci.imports import chain
-from omni_ci.patterns import matches
+from omni_ci.repository.imports import chain
+from omni_ci.repository.patterns import matches
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.placements import selected_files

@@ -7,7 +7,7 @@ from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.placements import may_select
 from omni_ci.rules.rule import Found, Rule
-from omni_ci.shell import PytestRun
+from omni_ci.shell.runs import PytestRun
 
 
 class TestsHaveAStep(Rule):

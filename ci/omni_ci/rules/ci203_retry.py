@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from omni_ci.retries import is_of_every_status, repeats_failed_tests
+from omni_ci.checks.retries import is_of_every_status, repeats_failed_tests
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule

@@ -3,13 +3,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omni_ci.findings import Level
-from omni_ci.model import PipelineFile
-from omni_ci.rendering import render
+from omni_ci.checks.findings import Level
+from omni_ci.checks.validation import validate
+from omni_ci.rendering.steps import render
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
-from omni_ci.validation import validate
+from omni_ci.yaml.model import PipelineFile
 from omni_hardware.errors import OmniError
 
 _PLACE = re.compile(r"(?P<file>[^\n:]+):(?P<line>\d+)(?::\d+)?: ")

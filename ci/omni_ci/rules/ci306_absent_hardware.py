@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omni_ci.chips import chips_of
-from omni_ci.inference import OWN_HARDWARE, Asking, asking
+from omni_ci.hardware.chips import chips_of
+from omni_ci.hardware.inference import OWN_HARDWARE, Asking, asking
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule

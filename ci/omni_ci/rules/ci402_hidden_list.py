@@ -7,7 +7,7 @@ from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
 from omni_ci.rules.statuses import Options, first_lost
-from omni_ci.shell import Command, parse, shell_arguments
+from omni_ci.shell.runs import Command, parse, shell_arguments
 
 
 class NestedListsFail(Rule):

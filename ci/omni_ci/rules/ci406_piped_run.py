@@ -6,7 +6,7 @@ from itertools import pairwise
 from omni_ci.rules.context import Context
 from omni_ci.rules.rule import Found, Rule
 from omni_ci.rules.statuses import Options
-from omni_ci.shell import Command, shell_arguments
+from omni_ci.shell.runs import Command, shell_arguments
 
 # Shells with options of their own; of these, those that begin with the ones around them.
 _SHELLS = frozenset(["subshell", "$()", "bash -c", "bash <<"])

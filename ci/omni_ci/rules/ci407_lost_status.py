@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from omni_ci.rules.context import Context
 from omni_ci.rules.rule import Found, Rule
 from omni_ci.rules.statuses import Options
-from omni_ci.shell import Command, parse
+from omni_ci.shell.runs import Command, parse
 
 _EXITS = frozenset(["EXIT", "0", "SIGEXIT"])
 _PARTS = frozenset(["then", "do", "case", "function", "subshell", "$()"])

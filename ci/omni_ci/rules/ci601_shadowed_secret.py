@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from omni_ci.document import Where
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.rule import Found, Rule
+from omni_ci.yaml.document import Where
 
 
 class SecretsAreNotShadowed(Rule):

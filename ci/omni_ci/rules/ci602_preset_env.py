@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omni_ci.configuration import Configuration
-from omni_ci.pod_checks import is_device, mappings, pods_of
-from omni_ci.presets import Preset
+from omni_ci.hardware.pod_checks import is_device, mappings, pods_of
+from omni_ci.hardware.presets import Preset
 from omni_ci.rules.context import Context
 from omni_ci.rules.rule import Found, Rule
 from omni_hardware.errors import OmniError

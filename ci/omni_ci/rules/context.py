@@ -10,20 +10,21 @@ from datetime import date
 from functools import cached_property
 from typing import Any, TypeVar
 
-from omni_ci.chips import chips_of
-from omni_ci.configuration import FOLDER, Configuration, Files
-from omni_ci.declared import DeclaredTest, declared_tests
-from omni_ci.document import Problem
-from omni_ci.equipping import equipped
-from omni_ci.imports import ImportGraph, source_roots
-from omni_ci.model import Group, PipelineFile, Step
-from omni_ci.neighbours import step_keys
-from omni_ci.reading import read
+from omni_ci.configuration import Configuration, Files
+from omni_ci.hardware.chips import chips_of
+from omni_ci.hardware.equipping import equipped
+from omni_ci.output.neighbours import step_keys
+from omni_ci.repository.imports import ImportGraph, source_roots
+from omni_ci.repository.places import FOLDER
+from omni_ci.repository.watching import NO_LINKS, Links, PathIndex
+from omni_ci.rules.declared import DeclaredTest, declared_tests
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.paths import TestPaths
 from omni_ci.rules.watches import watch_of
-from omni_ci.shell import PytestRun, pytest_runs
-from omni_ci.watching import NO_LINKS, Links, PathIndex
+from omni_ci.shell.runs import PytestRun, pytest_runs
+from omni_ci.yaml.document import Problem
+from omni_ci.yaml.model import Group, PipelineFile, Step
+from omni_ci.yaml.reading import read
 from omni_hardware.errors import OmniError, did_you_mean
 from omni_hardware.vocabulary import DEFAULT, Vocabulary
 

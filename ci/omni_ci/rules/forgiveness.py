@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
-from omni_ci.shell import Command
+from omni_ci.shell.runs import Command
 
 # Of these a failure of what stands in them is not the status: a condition, or a text that runs another time.
 _CONDITIONS = frozenset(["if", "while"])

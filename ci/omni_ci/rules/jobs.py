@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omni_ci.document import Where
-from omni_ci.jobs import job_count
-from omni_ci.model import Group, PipelineFile, Step, step_id
-from omni_ci.pod_checks import docker_configs, mappings, pods_of
-from omni_ci.presets import Preset, SkuPreset
+from omni_ci.hardware.pod_checks import docker_configs, mappings, pods_of
+from omni_ci.hardware.presets import Preset, SkuPreset
+from omni_ci.rendering.jobs import job_count
 from omni_ci.rules.rule import Found
 from omni_ci.rules.watches import Watch
-from omni_ci.shell import PytestRun, Script, parse, pytest_runs
+from omni_ci.shell.runs import PytestRun, Script, parse, pytest_runs
+from omni_ci.yaml.document import Where
+from omni_ci.yaml.model import Group, PipelineFile, Step, step_id
 
 # Options with which pytest runs no test.
 _LOOKS = frozenset(

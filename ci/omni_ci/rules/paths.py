@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from omni_ci.patterns import matching
-from omni_ci.shell import PytestRun
-from omni_ci.watching import PathIndex
+from omni_ci.repository.patterns import matching
+from omni_ci.repository.watching import PathIndex
+from omni_ci.shell.runs import PytestRun
 
 _PATTERNS = ("test_*.py", "*_test.py")
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\$\(.*\)|\$\w+|`[^`]*`")

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from omni_ci.declared import DeclaredTest, Skipped, Variant, skipped
 from omni_ci.rules.context import Context
+from omni_ci.rules.declared import DeclaredTest, Skipped, Variant, skipped
 from omni_ci.rules.jobs import Job
-from omni_ci.shell import PytestRun
+from omni_ci.shell.runs import PytestRun
 from omni_hardware.expression import Expression, ExpressionError, parse
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from omni_ci.shell import Command
-from omni_ci.shell_commands import SHELLS
+from omni_ci.shell.commands import SHELLS
+from omni_ci.shell.runs import Command
 
 # A failure of these changes nothing that a test would notice.
 _HARMLESS = frozenset(

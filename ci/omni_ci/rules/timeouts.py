@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omni_ci.rules.jobs import Job
-from omni_ci.shell import Command, PytestRun, pytest_runs, shell_arguments
+from omni_ci.shell.runs import Command, PytestRun, pytest_runs, shell_arguments
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)([smhd]?)")
 _MINUTES = {"s": 1 / 60, "": 1 / 60, "m": 1.0, "h": 60.0, "d": 1440.0}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from omni_ci.model import Group, Leaf
-from omni_ci.registry import Registry, is_key
-from omni_ci.watching import PathIndex
+from omni_ci.repository.watching import PathIndex
+from omni_ci.yaml.model import Group, Leaf
+from omni_ci.yaml.registry import Registry, is_key
 
 
 @dataclass(frozen=True, slots=True)

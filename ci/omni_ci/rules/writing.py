@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from omni_ci.patterns import matches
+from omni_ci.repository.patterns import matches
 from omni_ci.rules.jobs import Job
-from omni_ci.shell import Command
+from omni_ci.shell.runs import Command
 
 _REPORTS = ("--junitxml", "--junit-xml", "--omni-report")
 _XML = "coverage.xml"

@@ -20,7 +20,7 @@ from omni_ci.runner.platforms import ALLOW_NO_TESTS, Platform, completed, platfo
 from omni_ci.runner.running import GRACE_S, run_items
 from omni_ci.runner.stopping import Stop
 from omni_ci.runner.table import lines
-from omni_ci.shell import pytest_runs
+from omni_ci.shell.runs import pytest_runs
 from omni_hardware.errors import strip_controls
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from omni_ci.runner.records import Kind, Record
-from omni_ci.shell import parse
+from omni_ci.shell.runs import parse
 
 NO_TESTS = 5
 TIMED_OUT = 124  # as timeout(1) says it

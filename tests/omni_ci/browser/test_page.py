@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from omni_ci.annotating import annotation
-from omni_ci.changes import ChangeSet
-from omni_ci.facts import Rule
-from omni_ci.page import page
-from omni_ci.selection import Mode, Selection, Verdict
+from omni_ci.repository.changes import ChangeSet
+from omni_ci.selection.facts import Rule
+from omni_ci.selection.judging import Mode, Selection, Verdict
+from omni_ci.showing.annotating import annotation
+from omni_ci.showing.page import page
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Each would show itself in the title, which the page's own script never touches.

@@ -387,7 +387,7 @@ def test_a_signal_reaches_the_running_half_and_no_other_half_starts(project, num
 def test_the_counts_are_plain_json(project, tmp_path):
     tally = tmp_path / "tally.json"
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "omni_ci.coverage_tally", "tests/test_offline.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "omni_ci.coverage.tally", "tests/test_offline.py"],
         cwd=project.root,
         env=project.environ(OMNI_CI_TALLY=str(tally)),
         check=True,

@@ -126,8 +126,8 @@ def test_a_policy_that_cannot_be_read_runs(scratch: Any) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        "import omni_ci.gating as g; g.decide = None",
-        "import omni_ci.skipping as s; s.Decision.is_run = lambda *_: 1 / 0",
+        "import omni_ci.starting.gating as g; g.decide = None",
+        "import omni_ci.starting.skipping as s; s.Decision.is_run = lambda *_: 1 / 0",
         "import sys; sys.stdout = open('/dev/full', 'w')",
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     ],

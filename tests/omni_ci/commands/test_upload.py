@@ -40,7 +40,7 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Any) -> Agent:
-    monkeypatch.setattr("omni_ci.uploading._PAUSES", (0, 0))
+    monkeypatch.setattr("omni_ci.output.uploading._PAUSES", (0, 0))
     return Agent(tmp_path, monkeypatch)
 
 
@@ -146,7 +146,7 @@ def scripted(agent: Agent, script: str) -> None:
 def test_an_agent_that_never_answers_is_given_up(
     scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omni_ci.uploading._SECONDS", 0.3)
+    monkeypatch.setattr("omni_ci.output.uploading._SECONDS", 0.3)
     scripted(agent, "exec sleep 60")
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 4
@@ -156,7 +156,7 @@ def test_an_agent_that_never_answers_is_given_up(
 def test_a_child_that_the_agent_leaves_behind_is_not_waited_for(
     scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omni_ci.uploading._SECONDS", 2)
+    monkeypatch.setattr("omni_ci.output.uploading._SECONDS", 2)
     scripted(agent, "sleep 8 &")
     ran = scratch.run("upload", PIPELINE, "--all")
     assert ran.code == 0

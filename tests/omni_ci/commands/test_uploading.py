@@ -75,7 +75,7 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Any) -> Agent:
-    monkeypatch.setattr("omni_ci.uploading._PAUSES", (0, 0))
+    monkeypatch.setattr("omni_ci.output.uploading._PAUSES", (0, 0))
     made = Agent(tmp_path / "agent")
     monkeypatch.setenv("PATH", f"{made.folder}:/usr/local/bin:/usr/bin:/bin")
     return made
@@ -149,7 +149,7 @@ def test_an_agent_that_never_answers_may_have_uploaded(
     scratch: Any, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_a_job(monkeypatch, retry=0)
-    monkeypatch.setattr("omni_ci.uploading._SECONDS", 2)
+    monkeypatch.setattr("omni_ci.output.uploading._SECONDS", 2)
     path = agent.folder / "buildkite-agent"
     text = path.read_text(encoding="utf-8")
     hang = 'import time\nif words[0] == "pipeline":\n    time.sleep(60)\n'

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from omni_ci.loading import load_pipeline
 from omni_ci.local.order import waits_of
+from omni_ci.yaml.loading import load_pipeline
 from omni_hardware.errors import InputError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from omni_ci.lint_findings import Finding
-from omni_ci.linting import chosen, findings, load_repository
+from omni_ci.rules.lint_findings import Finding
+from omni_ci.rules.linting import chosen, findings, load_repository
 
 PRESETS = """\
 schema: 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from omni_ci.rules.paths import TestPaths
-from omni_ci.shell import pytest_runs
+from omni_ci.shell.runs import pytest_runs
 
 TREE = {
     "tests/test_a.py", "tests/one/test_b.py", "tests/one/c_test.py", "tests/one/helper.py", "tests/two/test_d.py",

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from omni_ci.linting import load_repository
 from omni_ci.rules import placements as module
+from omni_ci.rules.linting import load_repository
 from omni_ci.rules.placements import placements
 from omni_hardware import expression
 

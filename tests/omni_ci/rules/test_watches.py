@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_ci.loading import load_pipeline
-from omni_ci.registry import load_registry
+from omni_ci.repository.watching import PathIndex
 from omni_ci.rules.watches import Watch, Watched, watch_of
-from omni_ci.watching import PathIndex
+from omni_ci.yaml.loading import load_pipeline
+from omni_ci.yaml.registry import load_registry
 
 REGISTRY = load_registry(
     "schema: 1\nsource_file_dependencies:\n  engine: [omni/engine/, '!omni/engine/vendored']\n", name="d.yml"

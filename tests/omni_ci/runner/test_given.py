@@ -73,7 +73,7 @@ def test_nothing_to_run_is_a_guard(environ, said):
     ],
 )
 def test_what_a_preset_with_a_runner_sends_arrives_as_it_was_written(written, item):
-    from omni_ci.command_env import as_environment
+    from omni_ci.hardware.command_env import as_environment
     from omni_ci.interpolation import interpolate
 
     upload = {"NAME": 'a "quoted" \\ name'}

@@ -1,0 +1,1 @@
+"""What Buildkite or Kubernetes would refuse, found before an upload."""

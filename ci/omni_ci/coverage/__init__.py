@@ -1,0 +1,1 @@
+"""Coverage per model and mode."""

@@ -1,0 +1,1 @@
+"""Validated pipelines on their way to Buildkite."""

@@ -1,0 +1,1 @@
+"""Which steps run, and why."""

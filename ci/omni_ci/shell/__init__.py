@@ -1,0 +1,1 @@
+"""What shell commands say: words, commands, and the pytest runs among them."""

@@ -1,0 +1,1 @@
+"""A plan as people read it."""

@@ -1,0 +1,1 @@
+"""Whether a build starts anything: skips, gates and the bootstrap."""

@@ -1,0 +1,1 @@
+"""Pipeline files and their YAML: texts with places, read into models, and written again."""
