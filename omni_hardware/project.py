@@ -47,9 +47,17 @@ def load_project(root: Path) -> Vocabulary:
     Raises InputError naming file, table and key, with every problem of the table at once.
     """
     path = root / "pyproject.toml"
-    raw = _raw(path)
-    table = None if raw is None else _table_in(_parsed(raw, path), path)
-    return DEFAULT if table is None else extend(table, source=_shown(path), text=(raw or b"").decode())
+    return _extended(_raw(path), _shown(path))
+
+
+def vocabulary_in(pyproject: str | None, *, source: str) -> Vocabulary:
+    """Return what `load_project` does for the text of a pyproject.toml, which messages call *source*; None: no file.
+
+    Bytes that are no UTF-8 are given as lone surrogates.
+    """
+    return _extended(
+        None if pyproject is None else _ours(pyproject.encode("utf-8", "surrogateescape")), source
+    )
 
 
 def is_armed(root: Path) -> bool:
@@ -63,12 +71,12 @@ def is_armed(root: Path) -> bool:
     if raw is None:
         return False
     try:
-        document = _parsed(raw, path)
+        document = _parsed(raw, _shown(path))
     except InputError:
         if _TABLE_HEADER.search(raw.decode("utf-8", errors="replace")):
             raise
         return False
-    return _table_in(document, path) is not None
+    return _table_in(document, raw, _shown(path)) is not None
 
 
 def own_words(key: str, platform: str | None = None) -> str:
@@ -131,33 +139,42 @@ def _raw(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
+    return _ours(raw)
+
+
+def _ours(raw: bytes) -> bytes | None:
     # most projects: no need to parse; a NUL is UTF-16, in which our name would not be seen
     return raw if b"omni" in raw or b"\0" in raw else None
 
 
-def _table_in(document: Mapping[str, Any], path: Path) -> Mapping[str, Any] | None:
+def _extended(raw: bytes | None, source: str) -> Vocabulary:
+    table = None if raw is None else _table_in(_parsed(raw, source), raw, source)
+    return DEFAULT if table is None else extend(table, source=source, text=(raw or b"").decode())
+
+
+def _table_in(document: Mapping[str, Any], raw: bytes, source: str) -> Mapping[str, Any] | None:
     tool = document.get("tool", {})
     table = tool.get("omni") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        line = line_of(path.read_text("utf-8"), "tool.omni")
+        line = line_of(raw.decode(), "tool.omni")
         raise InputError(
-            f"{_shown(path)}:{line}: [tool] omni: must be a table, not {_kind(table)}; write [tool.omni]"
+            f"{source}:{line}: [tool] omni: must be a table, not {_kind(table)}; write [tool.omni]"
         )
     return table
 
 
-def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
+def _parsed(raw: bytes, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{_shown(path)}:{line}: not UTF-8, which TOML demands") from error
+        raise InputError(f"{source}:{line}: not UTF-8, which TOML demands") from error
     except tomllib.TOMLDecodeError as error:
         text = str(error)
         at = _POSITION.search(text)
         end = raw.rstrip(b"\n").count(b"\n") + 1
         where = f"{at[1]}:{at[2]}" if at and at[1] else f"{end}"
-        raise InputError(f"{_shown(path)}:{where}: not TOML: {_POSITION.sub('', text)}") from error
+        raise InputError(f"{source}:{where}: not TOML: {_POSITION.sub('', text)}") from error
 
 
 def _unknown_key(key: str) -> str:

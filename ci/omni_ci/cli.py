@@ -5,6 +5,7 @@ Cyclopts only gathers; what it cannot gather is printed by us, in one message, w
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import io
@@ -12,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -113,8 +115,9 @@ def main(tokens: Sequence[str] | None = None) -> None:
         _discard_output()  # the reader (`| head`) left
         code = 141
     except OSError as error:
-        # files and programs have messages of their own by now: this is standard output, on a full disk
-        _say(f"omni-ci: standard output cannot be written: {error.strerror}")
+        # files and programs have messages of their own by now: without a name this is standard output, on a full disk
+        what = "standard output cannot be written" if error.filename is None else error.filename
+        _say(f"omni-ci: {what}: {error.strerror}")
         _discard_output()
         code = InfrastructureError.exit_code
     sys.exit(code)
@@ -126,6 +129,7 @@ def run(tokens: list[str]) -> int:
         return int(_loaded(row.target)(tokens[1:]))
     require_extra(CI_MODULES)
     require_known(tokens)
+    _require_folder(tokens)
     import cyclopts
 
     own, forwarded = split_forwarded(tokens)
@@ -166,6 +170,22 @@ def require_known(tokens: Sequence[str]) -> None:
         known = {name for name in known if name.split()[depth - 1] == word}
 
 
+def _require_folder(tokens: Sequence[str]) -> None:
+    """Raise where the folder that we were started in is gone: nothing can be looked for in it."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise _refusal(tokens)(
+            f"the folder that this was started in is gone: {error.strerror}; go to one that is there"
+        ) from None
+
+
+def _refusal(tokens: Sequence[str]) -> type[OmniError]:
+    """Return the error for what is wrong around the command that *tokens* name, before it does anything."""
+    is_transparent = any(row.is_transparent for row in _rows(tokens))
+    return GuardError if is_transparent else InfrastructureError
+
+
 def split_forwarded(tokens: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the tokens that are ours and those after `--` that a transparent command passes on."""
     if not _forwards(tokens) or "--" not in tokens:
@@ -200,8 +220,6 @@ def _in_our_words(error: CycloptsError) -> str:
             argument and not argument.tokens
         ):
             return f"`omni-ci {' '.join(error.command_chain or ())}` needs {argument.name}"
-        case cyclopts.CoercionError(token=token, target_type=kind) if token and kind is int:
-            return f"{token.keyword or 'the argument'} {token.value!r} is no whole number"
         case _:
             return " ".join(str(error).split())
 
@@ -230,9 +248,7 @@ def _version() -> str:
 def _prepare_output(tokens: Sequence[str]) -> None:
     """Let any text be printed in any locale. Raises where standard output is closed: nothing could be said."""
     if sys.stdout is None:
-        is_transparent = any(row.is_transparent for row in _rows(tokens))
-        refusal = GuardError if is_transparent else InfrastructureError
-        raise refusal("standard output is closed; send it to a file or to /dev/null")
+        raise _refusal(tokens)("standard output is closed; send it to a file or to /dev/null")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -244,4 +260,5 @@ def _discard_output() -> None:
 
 def _say(message: str) -> None:
     if sys.stderr is not None:  # closed: print would take standard output instead
-        print(strip_controls(message), file=sys.stderr)
+        with contextlib.suppress(OSError):  # on a full disk too, where the exit code has to do
+            print(strip_controls(message), file=sys.stderr, flush=True)

@@ -1,11 +1,12 @@
-"""The files beside the pipelines: presets, registry, policy and templates, found and loaded from disk or a commit."""
+"""The files beside the pipelines: presets, registry, policy, templates and words, found and loaded from disk or a commit."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +17,9 @@ from omni_ci.policy import Policy, default_policy, load_policy
 from omni_ci.repository.places import FOLDER
 from omni_ci.yaml.registry import NO_REGISTRY, Registry, load_registry
 from omni_hardware.errors import InputError
-from omni_hardware.vocabulary import Vocabulary
+from omni_hardware.own_markers import own_markers
+from omni_hardware.project import vocabulary_in
+from omni_hardware.vocabulary import DEFAULT, Vocabulary
 
 
 class ConfigKind(StrEnum):
@@ -26,9 +29,11 @@ class ConfigKind(StrEnum):
     TEMPLATE = "template"
     REGISTRY = "registry"
     POLICY = "policy"
+    VOCABULARY = "vocabulary"
 
 
 TEMPLATES = f"{FOLDER}/templates"
+PYPROJECT = "pyproject.toml"
 # The second name of each is the field's older one.
 NAMES: Mapping[ConfigKind, tuple[str, ...]] = {
     ConfigKind.PRESETS: ("presets.yml", "ci_mirror_hardwares.yml"),
@@ -59,7 +64,10 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything loaded. *sources* maps the repository's files among it to what they are, *texts* to their text."""
+    """Everything loaded. *sources* maps the repository's files among it to what they are, *texts* to their text.
+
+    *vocabulary* is the language with the project's own words, *markers* what its tests may be selected by beyond it.
+    """
 
     presets: Presets
     registry: Registry
@@ -67,6 +75,8 @@ class Configuration:
     pods: Pods
     sources: Mapping[str, ConfigKind]
     texts: Mapping[str, str]
+    vocabulary: Vocabulary
+    markers: tuple[str, ...]
     unplaced: tuple[str, ...] = ()
 
     @property
@@ -82,6 +92,11 @@ class Configuration:
             f"{name}: cuda"
         )
 
+    def reads_like(self, other: Configuration) -> bool:
+        """Return whether a pipeline's text means the same with *other*."""
+        mine, theirs = ((one.texts, one.vocabulary, one.markers) for one in (self, other))
+        return mine == theirs
+
     def equipment(self, file: str) -> Equipment:
         """Return what renders the pipeline *file*; its folder names the platform."""
         folder = posixpath.basename(posixpath.dirname(file))
@@ -92,33 +107,25 @@ def load_configuration(
     files: Files,
     pipelines: Iterable[str],
     *,
-    vocabulary: Vocabulary,
     given: Mapping[ConfigKind, str] | None = None,
+    tests: Files | None = None,
 ) -> Configuration:
     """Return what the *pipelines* (paths) are rendered with; *given* names files (for templates a folder) instead of
     searching for them.
 
     Searched: beside the pipeline, in its ../common/, in .buildkite/. Without presets there are none, without a
-    registry there are no keys, without a policy the package's holds. Raises InputError for a file that cannot be
-    loaded, does not exist though given, or differs between the pipelines.
+    registry there are no keys, without a policy the package's holds. *tests* are the files that the pipelines and
+    their tests are of, where those are others. Raises InputError for a file that cannot be loaded, does not exist
+    though given, or differs between the pipelines.
     """
-    paths = tuple(pipelines)
-    texts: dict[str, str] = {}
-    sources: dict[str, ConfigKind] = {}
-
-    def text_of(kind: ConfigKind) -> tuple[str, str] | None:
-        path = _find(files, paths, kind, (given or {}).get(kind))
-        if path is None:
-            return None
-        text = files.read(path)
-        assert text is not None, "the search looked"
-        texts[path], sources[path] = text, kind
-        return path, text
-
-    policy_file = text_of(ConfigKind.POLICY)
+    found = _Search(files, tuple(pipelines), given or {})
+    vocabulary = vocabulary_in(files.read(PYPROJECT), source=PYPROJECT)
+    if vocabulary != DEFAULT:
+        found.sources[PYPROJECT] = ConfigKind.VOCABULARY
+    policy_file = found.text_of(ConfigKind.POLICY)
     policy = load_policy(policy_file[1], name=policy_file[0]) if policy_file else default_policy()
-    presets_file, registry_file = text_of(ConfigKind.PRESETS), text_of(ConfigKind.REGISTRY)
-    templates = dict(_templates(files, texts, sources, given=(given or {}).get(ConfigKind.TEMPLATE)))
+    presets_file, registry_file = found.text_of(ConfigKind.PRESETS), found.text_of(ConfigKind.REGISTRY)
+    templates = dict(_templates(found))
     return Configuration(
         presets=load_presets(presets_file[1], name=presets_file[0], vocabulary=vocabulary)
         if presets_file
@@ -126,10 +133,62 @@ def load_configuration(
         registry=load_registry(registry_file[1], name=registry_file[0]) if registry_file else NO_REGISTRY,
         policy=policy,
         pods=Pods(templates, _rules(policy)),
-        sources=sources,
-        texts=texts,
-        unplaced=tuple(_unplaced(paths, policy)),
+        sources=found.sources,
+        texts=found.texts,
+        vocabulary=vocabulary,
+        markers=own_markers(files.read) if tests is None else _words(tests),
+        unplaced=tuple(_unplaced(found.pipelines, policy)),
     )
+
+
+class Configurations:
+    """What pipelines are rendered with; those of one folder share it. See `load_configuration`."""
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        given: Mapping[ConfigKind, str] | None = None,
+        tests: Files | None = None,
+    ) -> None:
+        self._load = partial(load_configuration, files, given=given, tests=tests)
+        self._by_folder: dict[str, Configuration] = {}
+
+    def of(self, name: str) -> Configuration:
+        """Return that of the pipeline *name*. Raises InputError."""
+        folder = posixpath.dirname(name)
+        if folder not in self._by_folder:
+            self._by_folder[folder] = self._load([name])
+        return self._by_folder[folder]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Where to look, and what has been found there."""
+
+    files: Files
+    pipelines: tuple[str, ...]
+    given: Mapping[ConfigKind, str]
+    texts: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, ConfigKind] = field(default_factory=dict)
+
+    def text_of(self, kind: ConfigKind) -> tuple[str, str] | None:
+        """Return the path and the text of the file of *kind*; None where there is none."""
+        path = _find(self.files, self.pipelines, kind, self.given.get(kind))
+        return None if path is None else (path, self.took(path, kind))
+
+    def took(self, path: str, kind: ConfigKind) -> str:
+        """Return the text of *path*, which is there."""
+        text = self.files.read(path)
+        assert text is not None, "the search looked"
+        self.texts[path], self.sources[path] = text, kind
+        return text
+
+
+def _words(tests: Files) -> tuple[str, ...]:
+    """Return what tests of another side may be selected by: its markers and its own words, but for its hardware."""
+    own = vocabulary_in(tests.read(PYPROJECT), source=PYPROJECT)
+    return (*own_markers(tests.read), *own.levels, *own.selection, *own.topics)
 
 
 def _unplaced(pipelines: Iterable[str], policy: Policy) -> Iterator[str]:
@@ -175,10 +234,9 @@ def _beside(files: Files, pipeline: str, kind: ConfigKind) -> str | None:
     )
 
 
-def _templates(
-    files: Files, texts: dict[str, str], sources: dict[str, ConfigKind], *, given: str | None
-) -> Iterator[tuple[str, str]]:
+def _templates(found: _Search) -> Iterator[tuple[str, str]]:
     """Yield the package's templates, then the repository's, which override them by name."""
+    files, given = found.files, found.given.get(ConfigKind.TEMPLATE)
     folders = [given or TEMPLATES]
     if given is not None and not any(path.endswith(SUFFIX) for path in files.listed(given)):
         raise InputError(f"{FLAGS[ConfigKind.TEMPLATE]} {given}: there is no *{SUFFIX} in such a folder")
@@ -189,7 +247,5 @@ def _templates(
     else:
         yield from package_templates().items()
     for path in (path for folder in folders for path in files.listed(folder) if path.endswith(SUFFIX)):
-        text = files.read(path)
-        if text is not None:
-            texts[path], sources[path] = text, ConfigKind.TEMPLATE
-            yield posixpath.basename(path).removesuffix(SUFFIX), text
+        if files.read(path) is not None:
+            yield posixpath.basename(path).removesuffix(SUFFIX), found.took(path, ConfigKind.TEMPLATE)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omni_ci.configuration import ConfigKind, Configuration, Files, load_configuration
-from omni_ci.hardware.equipping import place
-from omni_ci.hardware.inference import Fitted
+from omni_ci.configuration import ConfigKind, Configuration, Configurations, Files
+from omni_ci.hardware.inference import Fitted, require_presets
 from omni_ci.rendering.steps import compose
 from omni_ci.repository.changes import Build, ChangeSet, changed_files, listed_changes
 from omni_ci.repository.places import Tree
-from omni_ci.repository.roots import PIPELINES, named_from_root, pipeline_names, repository_root
+from omni_ci.repository.roots import named_from_root, repository_root
 from omni_ci.selection.asking import Asked
 from omni_ci.selection.costs import DEFAULT as DURATIONS
 from omni_ci.selection.costs import Durations, load_durations
 from omni_ci.selection.judging import Mode
 from omni_ci.selection.mirrors import Mirrors
 from omni_ci.selection.origin import Origin, origin_of
-from omni_ci.yaml.document import Problem
-from omni_ci.yaml.loading import LoadError
-from omni_ci.yaml.model import PipelineFile, Step
+from omni_ci.selection.pipelines import each, read_pipeline, required_names
+from omni_ci.yaml.model import PipelineFile
 from omni_hardware.errors import InputError, did_you_mean
-from omni_hardware.own_markers import own_markers
-from omni_hardware.project import load_project
 
 if TYPE_CHECKING:
     from omni_ci.selection.replaying import Replay
@@ -83,12 +79,12 @@ def read_inputs(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Inpu
     reader = _Reader(asked=asked, here=here, tree=tree, build=Build.of(environ))
     replay = reader.replay()
     stored = replay.stored.files if replay else ()
-    names = [reader.name(file) for file in asked.files] or list(stored) or _found(tree.root)
+    names = [reader.name(file) for file in asked.files] or list(stored) or required_names(tree)
     if missing := [name for name in names if replay and name not in stored]:
         hint = did_you_mean(missing[0], stored)
         raise InputError(f"{asked.stored} has no step of {missing[0]}{hint}")
-    mirrors = Mirrors.of(environ, load_project(tree.root), own_markers(tree.read))
-    loaded = _loaded(names, tree, mirrors)
+    mirrors = Mirrors.of(environ)
+    pipelines = each(partial(read_pipeline, tree), dict.fromkeys(names))
     given = {kind: reader.name(path) for kind, path in asked.given.items()}
     origin = origin_of(
         tree,
@@ -97,13 +93,13 @@ def read_inputs(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Inpu
         find=lambda: reader.base(replay, lambda: configurations_of(tree, names, given=given)),
     )
     with _explained(origin):
-        configurations = configurations_of(origin.files, names, given=given)
-        fits = _fitted(loaded, configurations, mirrors)
+        configurations = configurations_of(origin.files, names, given=given, tests=origin.tests)
+        fits = each(partial(_fitted, configurations, mirrors), pipelines)
     return Inputs(
         asked=asked,
         tree=tree,
         mirrors=mirrors,
-        fits=fits,
+        fits=tuple(fits),
         configurations=configurations,
         given=given,
         origin=origin,
@@ -114,18 +110,15 @@ def read_inputs(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Inpu
 
 
 def configurations_of(
-    files: Files, names: Iterable[str], *, given: Mapping[ConfigKind, str] | None = None
+    files: Files,
+    names: Iterable[str],
+    *,
+    given: Mapping[ConfigKind, str] | None = None,
+    tests: Files | None = None,
 ) -> dict[str, Configuration]:
     """Return what each pipeline is rendered with; those of one folder share it. Raises InputError."""
-    vocabulary = load_project(files.root)
-    found: dict[str, Configuration] = {}
-    loaded: dict[str, Configuration] = {}
-    for name in names:
-        folder = posixpath.dirname(name)
-        if folder not in loaded:
-            loaded[folder] = load_configuration(files, [name], vocabulary=vocabulary, given=given)
-        found[name] = loaded[folder]
-    return found
+    configurations = Configurations(files, given=given, tests=tests)
+    return {name: configurations.of(name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,66 +189,13 @@ def _explained(origin: Origin) -> Iterator[None]:
         raise InputError("\n".join([str(error), *origin.notices])) from error
 
 
-def _found(root: Path) -> list[str]:
-    found = pipeline_names(root)
-    if not found:
-        raise InputError(
-            f"{root}: no pipeline matches {PIPELINES}; name a file, or start with `omni-ci init`"
-        )
-    return found
-
-
-def _loaded(names: Sequence[str], tree: Tree, mirrors: Mirrors) -> list[PipelineFile]:
-    """Load every file, and report the problems of all of them at once."""
-    pipelines: list[PipelineFile] = []
-    problems: list[Problem] = []
-    for name in dict.fromkeys(names):
-        text = tree.read(name)
-        if text is None:
-            near = did_you_mean(name, pipeline_names(tree.root))
-            raise InputError(f"{name}: there is no such pipeline file{near}")
-        try:
-            pipelines.append(mirrors.load(text, name))
-        except LoadError as error:
-            problems += error.problems
-    if problems:
-        raise LoadError(problems)
-    return pipelines
-
-
-def _fitted(
-    pipelines: Iterable[PipelineFile], configurations: Mapping[str, Configuration], mirrors: Mirrors
-) -> tuple[Fitted, ...]:
-    """Return every pipeline with its steps' hardware; a missing preset is an error whatever runs."""
-    fits: list[Fitted] = []
-    problems: list[Problem] = []
-    for pipeline in pipelines:
-        configuration = configurations[pipeline.name]
-        try:
-            fits.append(mirrors.fit(pipeline, configuration))
-        except LoadError as error:
-            problems += error.problems
-            continue
-        _require_presets(fits[-1].pipeline, configuration)
-        compose(fits[-1].pipeline, configuration.equipment(pipeline.name))
-    if problems:
-        raise LoadError(problems)
-    return tuple(fits)
-
-
-def _require_presets(pipeline: PipelineFile, configuration: Configuration) -> None:
-    """Raise InputError naming every step whose preset does not exist."""
-    missing: list[str] = []
-    for _, leaf in pipeline.leaves():
-        name = leaf.mirror_hardwares if isinstance(leaf, Step) else None
-        if name is None or configuration.presets.get(name) is not None:
-            continue
-        try:
-            configuration.presets.find(name, at=f"{place(leaf.where)}: step {leaf.label or leaf.ident!r}")
-        except InputError as error:
-            missing.append(str(error))
-    if missing:
-        raise InputError("\n".join(missing))
+def _fitted(configurations: Mapping[str, Configuration], mirrors: Mirrors, pipeline: PipelineFile) -> Fitted:
+    """Return the pipeline with its steps' hardware; a missing preset is an error whatever runs."""
+    configuration = configurations[pipeline.name]
+    fit = mirrors.fit(pipeline, configuration)
+    require_presets(fit.pipeline, configuration.presets)
+    compose(fit.pipeline, configuration.equipment(pipeline.name))
+    return fit
 
 
 def _main_branch(configurations: Mapping[str, Configuration]) -> str:

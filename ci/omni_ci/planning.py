@@ -8,22 +8,24 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from omni_ci.configuration import Configuration, load_configuration
+from omni_ci.configuration import Configuration, Configurations
 from omni_ci.inputs import Inputs, configurations_of, read_inputs
 from omni_ci.repository.changes import tree_files, tree_links
 from omni_ci.repository.git import Repository
 from omni_ci.repository.imports import ImportGraph, source_roots
 from omni_ci.repository.places import Commit
+from omni_ci.repository.pytest_settings import PytestSettings
 from omni_ci.repository.roots import named_from_root, pipeline_names, repository_root
 from omni_ci.selection.asking import Asked
 from omni_ci.selection.costs import costed
 from omni_ci.selection.deciding import settle
 from omni_ci.selection.definition import changed_definitions
-from omni_ci.selection.judging import DefinitionChange, Mode, Selection, Verdict, judge
+from omni_ci.selection.judging import DefinitionChange, Evidence, Mode, Selection, Verdict, judge
 from omni_ci.yaml.model import PipelineFile, Step
-from omni_hardware.project import load_project
+
+_Member = TypeVar("_Member")
 
 __all__ = [
     "Asked",
@@ -55,26 +57,31 @@ def make_plan(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Plan:
     the changes cannot be known is no error: everything runs, and the selection says why.
     """
     inputs = read_inputs(asked, here=here, environ=environ)
-    settled = settle(asked, inputs.fits, replay=inputs.replay, tree=inputs.tree, mirrors=inputs.mirrors)
-    definitions, more = _definitions(inputs)
+    settled = settle(asked, inputs.fits, replay=inputs.replay, tree=inputs.tree)
+    base = _base(inputs)
+    definitions, more = _definitions(inputs, base)
     tree = tree_files(inputs.tree.root)
-    judged = partial(
-        judge,
+    asked_labels, question = _question(inputs, environ)
+    evidence = partial(
+        Evidence,
         changes=inputs.changes,
         tree=tree,
         imports=_imports(inputs, tree or frozenset()),
         definitions=definitions,
+        labels=asked_labels,
         links=tree_links(inputs.tree.root),
         decided=settled.by_id,
-        config_from=inputs.origin.side,
-        **_question(inputs, environ),
+        pytest=PytestSettings(inputs.tree.read),
+        pytest_before=PytestSettings(base.read) if base else None,
     )
-    selection = _judged(inputs, judged)
-    if inputs.replay is not None:
-        more += inputs.replay.differences(
-            selection.verdicts, policy=selection.policy, side=inputs.origin.side
-        )
-    said = (*inputs.notices, *settled.notices, *selection.notices, *more)
+    selection = _judged(inputs, evidence, partial(judge, config_from=inputs.origin.side, **question))
+    said = (
+        *inputs.notices,
+        *settled.notices,
+        *selection.notices,
+        *more,
+        *_since_stored(inputs, selection),
+    )
     return Plan(
         root=inputs.tree.root,
         pipelines=inputs.pipelines,
@@ -85,21 +92,38 @@ def make_plan(asked: Asked, *, here: Path, environ: Mapping[str, str]) -> Plan:
     )
 
 
+def _since_stored(inputs: Inputs, selection: Selection) -> tuple[str, ...]:
+    """Return what is not as the selection that is replayed has it."""
+    if inputs.replay is None:
+        return ()
+    return inputs.replay.differences(
+        selection.verdicts,
+        policy=selection.policy,
+        side=inputs.origin.side,
+        commit=Repository(inputs.tree.root).commit,
+    )
+
+
 def _again(asked: Asked, root: Path, here: Path, environ: Mapping[str, str], name: str) -> Plan:
     return make_plan(replace(asked, files=(str(root / name),)), here=here, environ=environ)
 
 
-def _question(inputs: Inputs, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the selection says it was asked: that of a stored one, or the command line's."""
+def _question(inputs: Inputs, environ: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the labels and what else the selection says it was asked: by a stored one, or the command line."""
     asked = inputs.asked
     if inputs.replay is not None:
         stored = inputs.replay.stored
-        return {"mode": stored.mode, "labels": stored.labels, "only": stored.only}
-    return {
-        "mode": Mode.ONLY if asked.only else asked.mode,
-        "labels": (*asked.labels, *_labels(environ)),
-        "only": asked.only,
-    }
+        return tuple(stored.labels), {"mode": stored.mode, "only": stored.only}
+    labels = tuple(dict.fromkeys((*asked.labels, *_labels(environ))))
+    return labels, {"mode": Mode.ONLY if asked.only else asked.mode, "only": asked.only}
+
+
+def _base(inputs: Inputs) -> Commit | None:
+    """Return the commit that the head is compared with; None where there is none."""
+    changes = inputs.changes
+    if not changes.known or changes.base is None or inputs.replay is not None:
+        return None
+    return Commit(Repository(inputs.tree.root), changes.base)
 
 
 def _imports(inputs: Inputs, files: frozenset[str]) -> ImportGraph | None:
@@ -118,41 +142,39 @@ def _imports(inputs: Inputs, files: frozenset[str]) -> ImportGraph | None:
     return ImportGraph(files, inputs.tree.read, source_roots(pyproject))
 
 
-def _definitions(inputs: Inputs) -> tuple[dict[str, DefinitionChange], tuple[str, ...]]:
-    """Return the steps that are defined differently at the base; nothing where there is no base."""
-    changes = inputs.changes
-    if not changes.known or changes.base is None or inputs.replay is not None:
+def _definitions(inputs: Inputs, base: Commit | None) -> tuple[dict[str, DefinitionChange], tuple[str, ...]]:
+    """Return the steps that are defined differently at *base*; nothing where there is none."""
+    if base is None:
         return {}, ()
-    root = inputs.tree.root
-    repository = Repository(root)
-    base = Commit(repository, changes.base)
+    root, changes = inputs.tree.root, inputs.changes
+    before = Configurations(base, given=inputs.given)
     found: dict[str, DefinitionChange] = {}
-    for inside in _grouped(inputs.pipelines, lambda one: posixpath.dirname(one.name)).values():
-        names = [one.name for one in inside]
+    for inside in _grouped(inputs.fits, lambda fit: posixpath.dirname(fit.pipeline.name)).values():
+        name = inside[0].pipeline.name
         found |= changed_definitions(
             inside,
-            head=(inputs.tree, inputs.configurations[names[0]]),
+            head=(inputs.tree, inputs.configurations[name]),
             base=base,
-            load=partial(
-                load_configuration, pipelines=names, vocabulary=load_project(root), given=inputs.given
-            ),
+            load=partial(before.of, name),
             read=inputs.mirrors.read,
         )
-    if changes.head is not None and repository.commit("HEAD") != changes.head:
+    if changes.head is not None and Repository(root).commit("HEAD") != changes.head:
         short = changes.head[:12]
         return found, (f"pipelines and presets are read from the working tree, which is not at {short}",)
     return found, ()
 
 
-def _judged(inputs: Inputs, judged: Callable[..., Selection]) -> Selection:
+def _judged(inputs: Inputs, evidence: Callable[..., Evidence], judged: Callable[..., Selection]) -> Selection:
     """Return the verdicts on all pipelines in their order, judged together where their configuration is the same."""
     pipelines, configurations = inputs.pipelines, inputs.configurations
     selections = [
         judged(
             inside,
-            policy=configurations[inside[0].name].policy,
-            registry=configurations[inside[0].name].registry,
-            configs=configurations[inside[0].name].sources,
+            evidence(
+                policy=configurations[inside[0].name].policy,
+                registry=configurations[inside[0].name].registry,
+                configs=configurations[inside[0].name].sources,
+            ),
         )
         for inside in _grouped(
             pipelines, lambda one: frozenset(configurations[one.name].texts.items())
@@ -173,11 +195,9 @@ def _cards(configurations: Mapping[str, Configuration], verdict: Verdict) -> int
     return preset.cards if preset else None
 
 
-def _grouped(
-    pipelines: Iterable[PipelineFile], by: Callable[[PipelineFile], Hashable]
-) -> dict[Hashable, list[PipelineFile]]:
-    groups: dict[Hashable, list[PipelineFile]] = {}
-    for one in pipelines:
+def _grouped(members: Iterable[_Member], by: Callable[[_Member], Hashable]) -> dict[Hashable, list[_Member]]:
+    groups: dict[Hashable, list[_Member]] = {}
+    for one in members:
         groups.setdefault(by(one), []).append(one)
     return groups
 

@@ -10,26 +10,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator
 
-from omni_ci.hardware.variables import check_names, check_secrets
+from omni_ci.hardware.host_access import NAMES as HOST_ACCESS
+from omni_ci.hardware.variables import check_names, check_sources
 from omni_ci.yaml.document import LocatedDict, Problem, Where
 from omni_ci.yaml.loading import load_document
 from omni_ci.yaml.model import Located, Texts
+from omni_ci.yaml.shapes import SignalReason
 from omni_hardware.errors import did_you_mean
 from omni_hardware.vocabulary import PLATFORMS
 
 PLATFORM, TIER = "{platform}", "{tier}"
-
-SignalReason = Literal[
-    "*",
-    "none",
-    "agent_incompatible",
-    "agent_refused",
-    "agent_stop",
-    "cancel",
-    "process_run_error",
-    "signature_rejected",
-    "stack_error",
-]
 
 
 class _Starting(Located):
@@ -119,11 +109,23 @@ class RetryPolicy(Located):
 
 
 class Allowed(Located):
-    """What a pod may use; patterns, `*` within one path segment or name."""
+    """What a pod may use, as patterns in which `*` is any text, slashes included: `registry.example/*` is all of it.
+
+    host_access: ways to the host that host_paths does not allow, by their words (`privileged`), or "*".
+    """
 
     queues: Texts
     images: Texts
     host_paths: Texts
+    host_access: Texts
+
+    @field_validator("host_access")
+    @classmethod
+    def _are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in {"*", *HOST_ACCESS}:
+                raise ValueError(f"unknown host access {name!r}{did_you_mean(name, HOST_ACCESS)}")
+        return value
 
 
 class PodPolicy(Located):
@@ -137,7 +139,7 @@ class PodPolicy(Located):
     @classmethod
     def _secrets_can_be_read(cls, value: dict[str, str]) -> dict[str, str]:
         check_names(value)
-        check_secrets(value)
+        check_sources(value)
         return value
 
 

@@ -54,12 +54,21 @@ def named(items: Iterable[pytest.Item]) -> Iterator[tuple[list[pytest.Item], fro
             yield group, above
             continue
         joined: dict[tuple[str, ...], frozenset[str]] = {(): above}
-        for own, alike in groupby(group, _own_names):
+        for own, alike in _alike(group):
             if own not in joined:
                 names = above.union(own)
                 joined[own] = sets.setdefault(names, names)
-            yield list(alike), joined[own]
+            yield alike, joined[own]
 
 
-def _own_names(item: pytest.Item) -> tuple[str, ...]:
-    return tuple([mark.name for mark in item.own_markers])
+def _alike(group: list[pytest.Item]) -> Iterator[tuple[tuple[str, ...], list[pytest.Item]]]:
+    together: list[pytest.Item] = []
+    current: tuple[str, ...] = ()
+    for item in group:  # groupby's key would be one more call for each test, and most have no marks of their own
+        own = tuple([mark.name for mark in item.own_markers]) if item.own_markers else ()
+        if own != current and together:
+            yield current, together
+            together = []
+        current = own
+        together.append(item)
+    yield current, together

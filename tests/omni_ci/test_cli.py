@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,7 +53,19 @@ def test_help_lists_every_command_and_imports_none():
         (["generate"], "`omni-ci generate` needs FILE\nSee `omni-ci --help`"),
         (["gate", "cuda"], "`omni-ci gate` needs LEVEL"),
         (["run", "--jobs", "two"], "--jobs 'two' is no whole number"),
-        (["generate", "a.yml", "b.yml"], "unexpected argument 'b.yml'\nSee `omni-ci --help`"),
+        (["run", "--jobs", "1.5"], "--jobs '1.5' is no whole number"),
+        (["generate", "a.yml", "--part", "1.0"], "--part '1.0' is no whole number"),
+        (["plan", "--base", ""], "--base names nothing; give it a commit, or leave it out"),
+        (["gate", "cuda", "l2", "--head", ""], "--head names nothing; give it a commit, or leave it out"),
+        (["plan", "--presets", ""], "--presets names nothing; give it a file or folder, or leave it out"),
+        (["plan", "--from", ""], "--from names nothing"),
+        (["plan", "--durations", ""], "--durations names nothing"),
+        (["bootstrap", "a.yml", "--policy", ""], "--policy names nothing"),
+        (["presets", "--presets", ""], "--presets names nothing"),
+        (["lint", "--baseline", ""], "--baseline names nothing"),
+        (["lint", "--write-baseline", ""], "--write-baseline names nothing"),
+        (["run", "--inventory", ""], "--inventory names nothing"),
+        (["presets", "b.yml"], "unexpected argument 'b.yml'\nSee `omni-ci --help`"),
     ],
 )
 def test_a_mistake_is_one_message_with_exit_code_two(tokens, text, capsys):
@@ -134,3 +147,29 @@ def test_the_version_is_the_distributions():
     from importlib.metadata import version
 
     assert omni_ci("--version").stdout.strip() == version("pytest-omni")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "code"),
+    [(["plan"], 4), (["gate", "cuda", "l2"], 4), (["run"], 125), (["cov", "split", "--model-id", "z"], 125)],
+)
+def test_a_folder_that_is_gone_is_told_as_that(tokens, code, tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(tokens)
+    assert ended.value.code == code
+    assert capsys.readouterr().err == (
+        "omni-ci: the folder that this was started in is gone: No such file or directory; go to one that is there\n"
+    )
+
+
+@pytest.mark.parametrize(("tokens", "code"), [(["plam"], 2), (["presets", "a", "b"], 2)])
+def test_a_message_that_cannot_be_written_leaves_the_exit_code(tokens, code):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "omni_ci", *tokens], stderr=full, timeout=60, check=False
+        )
+    assert done.returncode == code

@@ -9,7 +9,6 @@ import pytest
 
 from omni_ci.configuration import load_configuration
 from omni_ci.repository.places import Tree
-from omni_hardware.vocabulary import DEFAULT
 
 
 def notices(root: Path, *pipelines: str, policy: str | None = None) -> tuple[str, ...]:
@@ -18,7 +17,7 @@ def notices(root: Path, *pipelines: str, policy: str | None = None) -> tuple[str
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
-    return load_configuration(Tree(root), pipelines, vocabulary=DEFAULT).notices
+    return load_configuration(Tree(root), pipelines).notices
 
 
 def test_a_folder_that_is_no_platforms_is_told_once(tmp_path: Path) -> None:

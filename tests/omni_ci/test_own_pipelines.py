@@ -18,7 +18,7 @@ from omni_ci.checks.presets import check_presets
 from omni_ci.hardware.card_counts import check_counts
 from omni_ci.hardware.plugins import pods_of
 from omni_ci.interpolation import interpolate
-from omni_ci.output.generating import generate_one
+from omni_ci.output import generating
 from omni_ci.planning import Asked, Plan, make_plan, pipeline_names
 from omni_ci.selection.judging import Mode
 from omni_ci.shell.invocations import invocations
@@ -42,7 +42,7 @@ def selected(*changed: str) -> set[str]:
 
 
 def generated(name: str) -> str:
-    (text,) = generate_one(plan(files=(name,))).parts
+    (text,) = generating.generated(plan(files=(name,))).parts
     return text
 
 
@@ -133,7 +133,7 @@ def test_every_pod_passes_kubernetes_own_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_said_against_them_and_they_are_the_same_twice(name: str) -> None:
-    one = generate_one(plan(files=(name,)))
+    one = generating.generated(plan(files=(name,)))
     assert one.notices == ()
     assert one.parts == (generated(name),)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from omni_ci.hardware.command_env import commands_of
+from omni_ci.hardware.command_env import commands_as_written
 from omni_ci.interpolation import at_run_time
 from omni_ci.shell.runs import Script, parse
 
@@ -77,7 +77,7 @@ class Placed:
     @cached_property
     def commands(self) -> str:
         """The step's commands as one text, as a file writes them, also where they travel in its env."""
-        return "\n".join(commands_of(self.step)) if isinstance(self.step, Mapping) else ""
+        return "\n".join(commands_as_written(self.step)) if isinstance(self.step, Mapping) else ""
 
     @cached_property
     def script(self) -> str:

@@ -8,16 +8,8 @@ from typing import Any
 
 from omni_ci.checks.findings import Finding
 from omni_ci.checks.policy import check_policy
-from omni_ci.hardware.plugins import (
-    Pod,
-    docker_configs,
-    is_device,
-    mappings,
-    pods_of,
-    tags_of,
-    variables_of,
-    wrong_shapes,
-)
+from omni_ci.hardware.holders import holders_of
+from omni_ci.hardware.plugins import variables_of
 from omni_ci.hardware.pod_checks import check_pods
 from omni_ci.hardware.pods import Pods
 from omni_ci.hardware.presets import Presets
@@ -77,31 +69,12 @@ def _finding(presets: Presets, code: str, name: str, message: str) -> Finding:
     return Finding(code=code, where=f"{where.file}:{where.line}", message=message)
 
 
-def _sound_pods(fragment: Mapping[str, Any]) -> Iterator[Pod]:
-    yield from (pod for pod in pods_of(fragment.get("plugins")) if not any(wrong_shapes(pod)))
-
-
 def _kind(fragment: Mapping[str, Any]) -> str | None:
     """Return the kind of device a literal fragment asks for; None for one without."""
-    for pod in _sound_pods(fragment):
-        for container in mappings(pod.spec.get("containers")):
-            limits = (container.get("resources") or {}).get("limits") or {}
-            if devices := sorted(filter(is_device, limits)):
-                return str(devices[0])
-    if tags_of(fragment.get("agents"), "resource_class"):
-        return "a resource class"
-    return "docker" if list(docker_configs(fragment.get("plugins"))) else None
+    return next((holder.kind for holder in holders_of(fragment) if holder.kind), None)
 
 
 def _secrets(fragment: Mapping[str, Any]) -> Iterator[str]:
     """Yield the variables whose values a fragment leaves to the cluster or to the host."""
-    for pod in _sound_pods(fragment):
-        for container in mappings(pod.spec.get("containers")):
-            for entry in mappings(container.get("env")):
-                if isinstance(entry.get("valueFrom"), Mapping) and "secretKeyRef" in entry["valueFrom"]:
-                    yield str(entry.get("name"))
-    for config in docker_configs(fragment.get("plugins")):
-        environment = config.get("environment")
-        for entry in environment if isinstance(environment, list) else ():
-            if "=" not in str(entry):
-                yield str(entry)
+    for holder in holders_of(fragment):
+        yield from holder.secrets

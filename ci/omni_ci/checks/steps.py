@@ -1,6 +1,6 @@
-"""What Buildkite's schema lets pass and its server, or a person waiting for a job, does not: S1 to S8, S10, S12.
+"""What Buildkite's schema lets pass and its server, or a person waiting for a job, does not: S1 to S7, S10, S12.
 
-Other modules hold the rest: S9 interpolation_checks, S11 pod_checks, S13 shell_checks, S14 card_counts.
+Other modules hold the rest: S8 shards, S9 interpolation, S11 hardware.pod_checks, S13 shell, S14 hardware.card_counts.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 from omni_ci.checks.conditions import ConditionError, check_condition
 from omni_ci.checks.findings import Finding, Level, Placed
 from omni_ci.checks.retries import repeats_failed_tests
+from omni_ci.checks.shards import check_shards
 from omni_ci.rendering.jobs import job_count
-from omni_ci.shell.runs import Command, pytest_runs
+from omni_ci.shell.runs import pytest_runs
 from omni_ci.yaml.model import UPLOADER_ONLY
+from omni_ci.yaml.waits import keys_of
 from omni_hardware.errors import did_you_mean
 
 # Ours, and those of the older AMD shape.
@@ -27,12 +29,7 @@ _LISTED_AT_MOST = 3
 _KINDS = ("command", "commands", "plugins", "trigger", "wait", "waiter", "block", "input", "group")
 _KEY = re.compile(r"[A-Za-z0-9_\-:${}.,]{1,100}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_SHARDS = re.compile(r"BUILDKITE_PARALLEL_JOB(?:_COUNT)?\b|--shard[= ]auto\b")
-_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)|(?P<name>\w+))", re.ASCII)
 _VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_ADDOPTS = "PYTEST_ADDOPTS"
-_LONGEST = 60
-_SHARD_WITH_DEFAULT = re.compile(r"\$\{BUILDKITE_PARALLEL_JOB(?:_COUNT)?:?-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +71,20 @@ def _server_takes_it(document: Document) -> Iterator[Finding]:
             yield placed.finding("S1", f"has `{one}` without `{other}`, which Buildkite refuses; give both")
         if "\0" in placed.commands:
             yield placed.finding("S1", "its commands hold a NUL character, which no command can")
+        if _has_an_empty_side(step.get("matrix")):
+            yield placed.finding(
+                "S1", "its matrix has no value to make a job of; give it one, or take it out"
+            )
         env = step.get("env")
         for name in env if isinstance(env, dict) else ():
             if not _VARIABLE_NAME.fullmatch(str(name)):
                 yield placed.finding("S1", f"env: {str(name)!r} is no name of a variable")
+
+
+def _has_an_empty_side(matrix: Any) -> bool:
+    setup = matrix.get("setup") if isinstance(matrix, dict) else matrix
+    sides = list(setup.values()) if isinstance(setup, dict) else [setup]
+    return not sides or any(isinstance(side, list) and not side for side in sides)
 
 
 def _keys_are_unique(document: Document) -> Iterator[Finding]:
@@ -179,49 +186,6 @@ def _timeouts_are_set(document: Document) -> Iterator[Finding]:
             yield placed.finding("S7", f"timeout_in_minutes is {minutes!r}; write whole minutes, 1 or more")
 
 
-def _parallel_jobs_share_the_work(document: Document) -> Iterator[Finding]:
-    for placed in document.steps:
-        if not placed.runs_commands:
-            continue
-        jobs, commands = placed.step.get("parallelism"), placed.commands
-        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
-            yield placed.finding("S8", f"parallelism is {jobs!r}; write 1 or more")
-        elif (jobs or 1) > 1 and (whole := _unshared(placed)):
-            yield placed.finding(
-                "S8",
-                f"parallelism {jobs}, yet `{whole}` does not use $$BUILDKITE_PARALLEL_JOB: every job would run all of "
-                "its tests; give it `--shard auto`, or run it in a step of its own",
-            )
-        elif jobs is None and _SHARDS.search(_SHARD_WITH_DEFAULT.sub("", commands)):
-            yield placed.finding("S8", "uses $$BUILDKITE_PARALLEL_JOB without `parallelism:`")
-
-
-def _unshared(placed: Placed) -> str | None:
-    """Return the first pytest run of a parallel step that each of its jobs would make as a whole."""
-    shares = {
-        name for command in placed.shell.commands for name, value in _set_by(command) if _SHARDS.search(value)
-    }
-    env = placed.step.get("env")
-    given = {str(name): str(value) for name, value in env.items()} if isinstance(env, dict) else {}
-    shares |= {name for name, value in given.items() if _SHARDS.search(value)}
-    for run in pytest_runs(placed.script):
-        text = " ".join(run.words)
-        names = {found["braced"] or found["name"] for found in _VARIABLE.finditer(text)}
-        if not (_SHARDS.search(text) or names & shares or _ADDOPTS in shares):
-            bare = " ".join(text.split())
-            return bare if len(bare) <= _LONGEST else f"{bare[:_LONGEST]}…"
-    return None
-
-
-def _set_by(command: Command) -> Iterator[tuple[str, str]]:
-    """Yield the variables that *command* gives a value."""
-    yield from command.assigns
-    for word in command.words[1:] if command.name in {"export", "declare", "readonly", "local"} else ():
-        name, is_given, value = word.partition("=")
-        if is_given:
-            yield name, value
-
-
 def _retries_spare_failures(document: Document) -> Iterator[Finding]:
     for placed in document.steps:
         retry = placed.step.get("retry") if isinstance(placed.step, dict) else None
@@ -265,11 +229,8 @@ def _the_upload_is_small(document: Document) -> Iterator[Finding]:
 
 
 def depends_on(step: Any) -> list[str]:
-    """Return the keys *step* waits for, whichever way they are written."""
-    value = step.get("depends_on") if isinstance(step, dict) else None
-    entries = value if isinstance(value, list) else [value]
-    keys = [entry.get("step") if isinstance(entry, dict) else entry for entry in entries]
-    return [key for key in keys if isinstance(key, str)]
+    """Return the keys that the rendered *step* waits for."""
+    return list(keys_of(step.get("depends_on"))) if isinstance(step, dict) else []
 
 
 def _runs_tests(placed: Placed) -> bool:
@@ -294,7 +255,7 @@ CHECKS: Sequence[Callable[[Document], Iterator[Finding]]] = (
     _uploader_keys_are_gone,
     _conditions_parse,
     _timeouts_are_set,
-    _parallel_jobs_share_the_work,
+    lambda document: check_shards(document.steps),
     _retries_spare_failures,
     _the_upload_is_small,
 )

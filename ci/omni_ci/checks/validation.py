@@ -7,7 +7,7 @@ from typing import Any
 
 from omni_ci.checks.findings import Finding, Level, Placed, document_place, placed
 from omni_ci.checks.interpolation import Upload, check_interpolation
-from omni_ci.checks.policy import check_policy
+from omni_ci.checks.policy import check_policy, unjudged_plugins
 from omni_ci.checks.schema import check_kubernetes, check_schema
 from omni_ci.checks.secrets import Secrets, check_secrets, without_secrets
 from omni_ci.checks.shell import check_shell
@@ -57,7 +57,7 @@ def require_valid(findings: Iterable[Finding]) -> None:
     errors = [finding for finding in findings if finding.level is Level.ERROR]
     if errors:
         count = f"{len(errors)} problem{'s' if len(errors) > 1 else ''} in the generated pipeline"
-        raise CheckError(f"{count}; nothing was uploaded\n" + "\n".join(f"  {finding}" for finding in errors))
+        raise CheckError(f"{count}; it is not handed on\n" + "\n".join(f"  {finding}" for finding in errors))
 
 
 def _started_by(policy: Policy | None) -> frozenset[str]:
@@ -96,7 +96,7 @@ def _policy(
     where: str,
 ) -> Iterator[Finding]:
     # agents, image and env stand for every step where a file gives them
-    shared = {key: top[key] for key in ("agents", "image") if key in top}
+    shared = {key: top[key] for key in ("agents", "image", "env") if key in top}
     yield from (
         Finding(code="POLICY", where=where, message=message) for message in check_policy(shared, policy)
     )
@@ -104,3 +104,19 @@ def _policy(
         if isinstance(one.step, dict):
             messages = check_policy(one.step, policy, whose=whose.get(one.path, ""))
             yield from (one.finding("POLICY", message) for message in messages)
+    yield from _unjudged(steps, policy)
+
+
+def _unjudged(steps: Sequence[Placed], policy: Policy) -> Iterator[Finding]:
+    """Yield a notice a plugin that nobody here knows, where a step has it first."""
+    having: dict[str, list[Placed]] = {}
+    for one in steps:
+        for name in unjudged_plugins(one.step, policy) if isinstance(one.step, dict) else ():
+            having.setdefault(name, []).append(one)
+    for name, (first, *others) in having.items():
+        more = f" (nor in {len(others)} more step{'s' if len(others) > 1 else ''})" if others else ""
+        yield first.finding(
+            "POLICY",
+            f"what plugin {name!r} runs and mounts is not judged by {policy.where.file}{more}",
+            level=Level.NOTICE,
+        )

@@ -11,9 +11,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from omni_ci.checks.validation import require_valid, validate
+from omni_ci.commands.arguments import KnownKeys, known_keys_of
 from omni_ci.commands.changing import Changing
-from omni_ci.commands.making import KnownKeys
-from omni_ci.commands.selecting import named
 from omni_ci.inputs import Inputs, read_inputs
 from omni_ci.output.neighbours import keys_by_file
 from omni_ci.output.uploading import Agent, save
@@ -52,16 +51,12 @@ def bootstrap(
 
     """
     environ = os.environ
-    known_keys = named("--known-key", known_key, "the key of a step")
+    known_keys = known_keys_of(known_key)
     inputs = read_inputs((changing or Changing()).asked(file), here=Path.cwd(), environ=environ)
     situation = _situation(inputs, platform, environ)
     made = bootstrapped(inputs.pipelines[0], situation, environ=environ)
     text, notices = _judged(made, inputs, known_keys)
-    for notice in (*inputs.notices, *inputs.changes.notices, *notices):
-        say(f"note: {notice}")
-    say(f"{situation.decision.kind}: {situation.decision.because}")
-    for fate in made.fates:
-        say(f"  {fate}")
+    _tell((*inputs.notices, *inputs.changes.notices, *notices), made, situation)
     if upload:
         _upload(text, made, situation, inputs)
     elif text is not None:
@@ -69,6 +64,14 @@ def bootstrap(
     if text is None:
         say("no step is left, so there is nothing to upload")
     return 0
+
+
+def _tell(notices: Iterable[str], made: Bootstrapped, situation: Situation) -> None:
+    for notice in notices:
+        say(f"note: {notice}")
+    say(f"{situation.decision.kind}: {situation.decision.because}")
+    for fate in made.fates:
+        say(f"  {fate}")
 
 
 def _situation(inputs: Inputs, platform: str | None, environ: Mapping[str, str]) -> Situation:

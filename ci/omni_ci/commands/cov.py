@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +53,11 @@ def split(
         # nothing to name or to upload, so that Buildkite's variables do not matter
         return _plainly(plan_split(model_id, offline=offline, online=online, forwarded=forwarded, environ={}))
     plan = plan_split(model_id, offline=offline, online=online, forwarded=forwarded, environ=environ)
+    return _measured(plan, folder=folder, environ=environ)
+
+
+def _measured(plan: Plan, *, folder: Path, environ: Mapping[str, str]) -> int:
+    """Run both halves, tell what became of each, and return their exit code."""
     check_paths(plan)
     check_environment(plan, environ=environ)
     clear_stale(plan, folder=folder)
@@ -60,7 +65,7 @@ def split(
         halves = run_halves(plan, children, folder=folder.absolute(), environ=environ, say=_say)
         outcomes = list(halves)
     verdict = judge(outcomes, interrupted=children.received)
-    _say("\n".join(summary(plan, outcomes, verdict, folder=folder)))
+    _say("\n".join(_summary(plan, outcomes, verdict, folder=folder)))
     return verdict.code
 
 
@@ -73,7 +78,7 @@ def _plainly(plan: Plan) -> int:
     return verdict.code
 
 
-def summary(plan: Plan, outcomes: Sequence[Outcome], verdict: Verdict, *, folder: Path) -> Iterable[str]:
+def _summary(plan: Plan, outcomes: Sequence[Outcome], verdict: Verdict, *, folder: Path) -> Iterable[str]:
     """Yield the lines that tell a person what ran, what it covered and where the reports are."""
     yield f"\n--- coverage of {plan.model_id}"
     yield from _aligned([("mode", "tests run", "skipped", "exit", "lines covered"), *map(_row, outcomes)])

@@ -16,7 +16,7 @@ def gate(platform: str, level: str, /, *, changing: Changing | None = None) -> i
     """Say by the exit code whether a level of a platform runs for this change.
 
     Exit code: 0 skip, 10 run. Whatever else happens (2 for a name that is not known, 4 for git, a crash) is not 0,
-    so that a caller who skips on 0 alone runs the tests.
+    so that a caller who skips on 0 alone runs the tests. A test file in --changed is more than skip marks.
 
     Parameters
     ----------

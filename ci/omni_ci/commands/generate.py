@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from omni_ci.commands.making import KnownKeys, made_ready
+from omni_ci.commands.arguments import KnownKeys, Whole
+from omni_ci.commands.making import made_ready
 from omni_ci.commands.selecting import Selecting
 from omni_ci.showing.report import nothing_selected, say, summary, write_document
 from omni_hardware.errors import InputError
@@ -11,8 +12,8 @@ from omni_hardware.errors import InputError
 def generate(
     file: str,
     /,
-    *,
-    part: int | None = None,
+    *more: str,
+    part: Whole | None = None,
     known_key: KnownKeys = None,
     selecting: Selecting | None = None,
 ) -> int:
@@ -22,6 +23,8 @@ def generate(
     ----------
     file
         The pipeline file.
+    more
+        Further files of the same build, to go into the same upload: a job that two of them have runs once.
     part
         Which of several uploads, where the pipeline has more jobs than Buildkite takes at once.
     known_key
@@ -30,7 +33,7 @@ def generate(
         What to select by.
 
     """
-    made, generated = made_ready(file, known_key=known_key, selecting=selecting or Selecting())
+    made, generated = made_ready(file, *more, known_key=known_key, selecting=selecting or Selecting())
     count = len(generated.parts)
     if part is not None and not 1 <= part <= count:
         raise InputError(f"--part {part}: there {'is 1 part' if count == 1 else f'are {count} parts'}")

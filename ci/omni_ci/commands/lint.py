@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from omni_ci.commands.making import KnownKeys
-from omni_ci.commands.selecting import named
+from omni_ci.commands.arguments import KnownKeys, known_keys_of, one_named
+from omni_ci.commands.changing import given
 from omni_ci.configuration import ConfigKind
-from omni_ci.rules.baseline import Compared, compared, load_baseline, written
-from omni_ci.rules.lint_findings import FORMATS, Finding, counted
-from omni_ci.rules.linting import chosen, findings, load_repository
+from omni_ci.rules.baseline import Compared, Entry, baseline_text, compared, load_baseline
+from omni_ci.rules.lint_findings import FORMATS, LintFinding, counted
+from omni_ci.rules.linting import LintedRepository, chosen, findings, load_repository
 from omni_ci.rules.rule import Rule
 from omni_ci.showing.report import print_columns, say, write_document
 from omni_hardware.errors import CheckError, InputError
@@ -22,18 +23,77 @@ from omni_hardware.errors import CheckError, InputError
 Codes = Annotated[tuple[str, ...], Parameter(negative="")]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Which rules are asked, and what they need not report.
+
+    Parameters
+    ----------
+    select
+        Only these rules: CI001,CI002; repeatable.
+    ignore
+        Not these rules, likewise.
+    baseline
+        A file of findings to live with; what it names is not reported.
+
+    """
+
+    select: Codes = ()
+    ignore: Codes = ()
+    baseline: str | None = None
+
+    def chosen(self) -> tuple[Rule, ...]:
+        """Return the rules. Raises InputError for a code that there is not."""
+        return chosen(_codes("--select", self.select), _codes("--ignore", self.ignore))
+
+    def known(self) -> Counter[Entry]:
+        """Return the findings of the baseline. Raises InputError."""
+        name = one_named("--baseline", self.baseline)
+        return Counter() if name is None else load_baseline(_read(name), name=name)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is known beside the pipelines.
+
+    Parameters
+    ----------
+    known_key
+        Keys of steps that live only in Buildkite, which `depends_on` may name.
+    presets
+        The presets file, instead of the one found beside the pipeline or in .buildkite/.
+    dependencies
+        The registry of watched paths, likewise.
+    policy
+        The policy file, likewise.
+
+    """
+
+    known_key: KnownKeys = None
+    presets: str | None = None
+    dependencies: str | None = None
+    policy: str | None = None
+
+    def repository(self, files: tuple[str, ...]) -> LintedRepository:
+        """Return *files* with all that stands beside them. Raises InputError."""
+        paths = {
+            ConfigKind.PRESETS: self.presets,
+            ConfigKind.REGISTRY: self.dependencies,
+            ConfigKind.POLICY: self.policy,
+        }
+        known_keys = known_keys_of(self.known_key)
+        return load_repository(Path.cwd(), files, given=given(paths), known_keys=known_keys)
+
+
 def lint(
     *files: str,
     list_rules: Annotated[bool, Parameter(name="--list", negative="")] = False,
     output: Annotated[Literal["text", "json", "annotation"], Parameter(name="--format")] = "text",
-    select: Codes = (),
-    ignore: Codes = (),
-    baseline: str | None = None,
+    rules: Rules | None = None,
     write_baseline: str | None = None,
-    known_key: KnownKeys = None,
-    presets: str | None = None,
-    dependencies: str | None = None,
-    policy: str | None = None,
+    beside: Beside | None = None,
 ) -> int:
     """Say what is wrong with pipelines though they load and render; exit 3 where there is something.
 
@@ -45,37 +105,28 @@ def lint(
         Show the rules instead.
     output
         Lines for people, JSON, or Markdown for a build's page.
-    select
-        Only these rules: CI001,CI002; repeatable.
-    ignore
-        Not these rules, likewise.
-    baseline
-        A file of findings to live with; what it names is not reported.
+    rules
+        Which rules are asked.
     write_baseline
         Write all findings to this file instead of reporting them.
-    known_key
-        Keys of steps that live only in Buildkite, which `depends_on` may name.
-    presets
-        The presets file, instead of the one found beside the pipeline or in .buildkite/.
-    dependencies
-        The registry of watched paths, likewise.
-    policy
-        The policy file, likewise.
+    beside
+        What is known beside the pipelines.
 
     """
-    asked = chosen(_codes("--select", select), _codes("--ignore", ignore))
+    rules = rules or Rules()
     if list_rules:
-        rows = [(rule.code, rule.title) for rule in asked]
+        rows = [(rule.code, rule.title) for rule in rules.chosen()]
         print_columns(("rule", "what must hold"), rows, sys.stdout)
         return 0
-    known = load_baseline(_read(baseline), name=baseline) if baseline is not None else Counter()
-    given = {ConfigKind.PRESETS: presets, ConfigKind.REGISTRY: dependencies, ConfigKind.POLICY: policy}
-    repository = load_repository(
-        Path.cwd(),
-        files,
-        given={kind: path for kind, path in given.items() if path is not None},
-        known_keys=named("--known-key", known_key, "the key of a step"),
-    )
+    return _linted(files, rules, beside or Beside(), output=output, write_baseline=write_baseline)
+
+
+def _linted(
+    files: tuple[str, ...], rules: Rules, beside: Beside, *, output: str, write_baseline: str | None
+) -> int:
+    one_named("--write-baseline", write_baseline)
+    asked, known = rules.chosen(), rules.known()
+    repository = beside.repository(files)
     for notice in repository.notices:
         say(f"note: {notice}")
     asked = _answerable(asked, bool(files))
@@ -109,11 +160,11 @@ def _answerable(asked: tuple[Rule, ...], is_partial: bool) -> tuple[Rule, ...]:
     return left
 
 
-def _write(path: str, found: tuple[Finding, ...]) -> int:
+def _write(path: str, found: tuple[LintFinding, ...]) -> int:
     if Path(path).exists():
         _require_baseline(path)
     try:
-        Path(path).write_text(written(found), encoding="utf-8")
+        Path(path).write_text(baseline_text(found), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--write-baseline {path}: cannot be written: {error.strerror}") from error
     say(f"{len(found)} finding{'' if len(found) == 1 else 's'} written to {path}")

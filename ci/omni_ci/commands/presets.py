@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from omni_ci.checks.presets import check_presets
+from omni_ci.commands.arguments import one_named
 from omni_ci.configuration import ConfigKind, Configuration
 from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.planning import configurations_of, named_from_root, pipeline_names, repository_root
@@ -29,6 +30,7 @@ def presets(*, presets: str | None = None) -> int:
     """
     here = Path.cwd()
     root = repository_root(here)
+    one_named("--presets", presets)
     given = {ConfigKind.PRESETS: named_from_root(presets, root=root, here=here)} if presets else {}
     names = pipeline_names(root) or [_NONE_YET]
     found = configurations_of(Tree(root), names, given=given).values()

@@ -13,13 +13,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from omni_ci.commands.arguments import Whole, one_named
 from omni_ci.commands.selecting import Selecting
 from omni_ci.errors import GuardError
 from omni_ci.local import junit
-from omni_ci.local.jobs import Job, jobs_of
+from omni_ci.local.jobs import LocalJob, jobs_of
 from omni_ci.local.machine import Machine
 from omni_ci.local.results import code_of
-from omni_ci.local.schedule import Place, Schedule
+from omni_ci.local.schedule import Folders, Schedule
 from omni_ci.local.showing import Screen, closing_lines, plan_lines
 from omni_ci.planning import Plan
 from omni_ci.repository.git import GitError, Repository
@@ -35,7 +36,7 @@ JUNIT = "junit.xml"
 
 def run(
     *files: str,
-    jobs: int = 1,
+    jobs: Whole = 1,
     out: str = ".omni-run",
     inventory: str | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
@@ -66,6 +67,7 @@ def run(
         raise InputError(f"--jobs {jobs}: must be 1 or more")
     if not out:
         raise InputError("--out '': names no folder")
+    one_named("--inventory", inventory)
     plan = (selecting or Selecting()).plan(files)
     return _shown(plan, Path(out).absolute(), inventory=inventory, side_by_side=jobs, dry_run=dry_run)
 
@@ -82,12 +84,13 @@ def _shown(plan: Plan, folder: Path, *, inventory: str | None, side_by_side: int
     screen = Screen(sys.stdout, folder)
     for line in plan_lines(fitted):
         screen.line(line)
+    screen.require()
     if dry_run:
         return 0
     return _ran(fitted, machine, plan, screen, folder=folder, side_by_side=side_by_side)
 
 
-def _wanted(plan: Plan, environ: Mapping[str, str]) -> tuple[Job, ...]:
+def _wanted(plan: Plan, environ: Mapping[str, str]) -> tuple[LocalJob, ...]:
     """Return the jobs of the selected steps; what a reader should know about them is said on stderr."""
     found = jobs_of(plan, environ)
     for notice in (*plan.notices, *found.notices):
@@ -97,7 +100,13 @@ def _wanted(plan: Plan, environ: Mapping[str, str]) -> tuple[Job, ...]:
 
 
 def _ran(
-    jobs: tuple[Job, ...], machine: Machine, plan: Plan, screen: Screen, *, folder: Path, side_by_side: int
+    jobs: tuple[LocalJob, ...],
+    machine: Machine,
+    plan: Plan,
+    screen: Screen,
+    *,
+    folder: Path,
+    side_by_side: int,
 ) -> int:
     if all(job.unfit for job in jobs):
         raise GuardError("no selected step can run on this machine, so nothing was run")
@@ -106,7 +115,7 @@ def _ran(
         schedule = Schedule(
             jobs=jobs,
             machine=machine,
-            place=Place(root=plan.root, logs=folder, caches=Path(caches)),
+            folders=Folders(root=plan.root, logs=folder, caches=Path(caches)),
             stop=stop,
             watch=screen.watch,
         )
@@ -118,7 +127,17 @@ def _ran(
     (folder / JUNIT).write_text(junit.document(results, folder), encoding="utf-8")
     for line in closing_lines(results, code, folder):
         screen.line(line)
-    return code
+    return _told(screen, code, folder)
+
+
+def _told(screen: Screen, code: int, folder: Path) -> int:
+    """Return the exit code; where the results could not be shown, that is 1 at least. Raises BrokenPipeError."""
+    if isinstance(screen.problem, BrokenPipeError):
+        raise screen.problem
+    if screen.problem is None:
+        return code
+    say(f"warning: standard output cannot be written: {screen.problem.strerror}; the results are in {folder}")
+    return code or 1
 
 
 def _environ(root: Path) -> dict[str, str]:

@@ -7,7 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from omni_ci.commands.making import KnownKeys, made_ready
+from omni_ci.commands.arguments import KnownKeys
+from omni_ci.commands.making import made_ready
 from omni_ci.commands.selecting import Selecting
 from omni_ci.output.uploading import Agent, NoAnswerError, Saved, save
 from omni_ci.showing.annotating import annotation
@@ -23,7 +24,7 @@ _NOT_TAKEN = "not taken"
 def upload(
     file: str,
     /,
-    *,
+    *more: str,
     known_key: KnownKeys = None,
     selecting: Selecting | None = None,
 ) -> int:
@@ -33,15 +34,18 @@ def upload(
     ----------
     file
         The pipeline file.
+    more
+        Further files of the same build, to go into the same upload: a job that two of them have runs once.
     known_key
         Keys of steps that live only in Buildkite, which `depends_on` may name.
     selecting
         What to select by.
 
     """
-    made, generated = made_ready(file, known_key=known_key, selecting=selecting or Selecting())
-    title = made.pipelines[0].name
-    name = slug(title.removesuffix(".yml").removeprefix(".buildkite/"))
+    made, generated = made_ready(file, *more, known_key=known_key, selecting=selecting or Selecting())
+    names = [one.name for one in made.pipelines]
+    title = " + ".join(names)
+    name = slug(" ".join(one.removesuffix(".yml").removeprefix(".buildkite/") for one in names))
     saved = save(made.root, name, parts=generated.parts, selection=made.selection.to_json())
     agent = Agent(saved, os.environ)
     if generated.parts:
@@ -52,11 +56,8 @@ def upload(
         say(nothing_selected(made.selection))
     say(f"The reasons are in {saved.selection}")
     shown = annotation(made.selection, title=title, notices=(*made.notices, *generated.notices))
-    for problem in (
-        agent.annotate(shown, context=f"omni-ci-{name}"),
-        agent.keep(saved.selection, made.root),
-    ):
-        _warn(problem)
+    _warn(agent.annotate(shown, context=f"omni-ci-{name}"))
+    _warn(agent.keep(saved.selection, made.root))
     return 0
 
 

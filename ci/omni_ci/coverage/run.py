@@ -7,7 +7,6 @@ import importlib.util
 import json
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,9 +22,8 @@ from omni_ci.coverage.report import Report, read_report
 from omni_ci.coverage.split import Counts, Half, Outcome, Plan, is_measurement, judge_half
 from omni_ci.coverage.upload import AGENT, Say, upload
 from omni_ci.errors import GuardError
+from omni_ci.runner.stopping import told_signals
 from omni_hardware.errors import InputError, did_you_mean
-
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(slots=True)
@@ -59,12 +57,8 @@ class Children:
 def forwarded_signals() -> Iterator[Children]:
     """Yield a Children that hears SIGTERM, SIGINT and SIGHUP until the block ends."""
     children = Children()
-    before = {number: signal.signal(number, children.on_signal) for number in _FORWARDED}
-    try:
+    with told_signals(children.on_signal):
         yield children
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def check_paths(plan: Plan) -> None:

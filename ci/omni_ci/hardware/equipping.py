@@ -6,13 +6,14 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omni_ci.hardware.command_env import artifacts_for_runner, as_environment, commands_of
+from omni_ci.hardware.command_env import artifacts_for_runner, as_environment, commands_as_written
 from omni_ci.hardware.plugins import variables_of
 from omni_ci.hardware.pods import Pods
 from omni_ci.hardware.presets import Preset, Presets, SkuPreset
 from omni_ci.hardware.variables import GUARDS, carries_commands
 from omni_ci.yaml.document import Where
 from omni_ci.yaml.model import Leaf, PlainStep
+from omni_ci.yaml.waits import entries_of, keys_of
 from omni_hardware.errors import InputError
 
 # A step knows whether it is flaky or urgent, a preset only knows its machines: what the step says about these wins.
@@ -55,11 +56,6 @@ def missing_env(step: Mapping[str, Any], preset: Preset, *, file_env: Container[
         yield from (name for name in preset.row.required_env if name not in there and name not in file_env)
 
 
-def entries_of(depends_on: Any) -> list[Any]:
-    """Return the entries of a `depends_on`, however it is written."""
-    return [] if depends_on is None else list(depends_on) if isinstance(depends_on, list) else [depends_on]
-
-
 def place(where: Where) -> str:
     """Return "file:line"."""
     return f"{where.file}:{where.line}"
@@ -79,7 +75,7 @@ def _joined(written: Mapping[str, Any], preset: Preset, fragment: dict[str, Any]
     if row is not None:
         step |= {name: value for name, value in _of_row(preset, row, written).items() if value}
     if "command" in fragment:
-        env |= as_environment(commands_of(step), as_text=row is not None and row.test_commands)
+        env |= as_environment(commands_as_written(step), as_text=row is not None and row.test_commands)
         env |= artifacts_for_runner(written.get("artifact_paths"))
         step = {
             "command" if key == "commands" else key: fragment.pop("command") if key == "commands" else value
@@ -91,11 +87,11 @@ def _joined(written: Mapping[str, Any], preset: Preset, fragment: dict[str, Any]
 def _of_row(preset: Preset, row: SkuPreset, written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a step that its preset's row adds to, as they become."""
     waits = entries_of(written.get("depends_on"))
-    named = {entry.get("step") if isinstance(entry, Mapping) else entry for entry in waits}
+    named = keys_of(waits)
     more = [key for key in preset.filled(row.depends_on) if key not in named]
     if waits and preset.is_the_packages:
         more = []  # a guess at what builds the image; whoever wrote what the step waits for knew
-    label, commands = written.get("label"), commands_of(written)
+    label, commands = written.get("label"), commands_as_written(written)
     return {
         "label": f"{preset.filled(row.label_prefix)}{label}" if label and row.label_prefix else None,
         "commands": [*preset.filled(row.setup), *commands] if row.setup and commands else None,

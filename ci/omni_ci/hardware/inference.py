@@ -85,7 +85,7 @@ def fitted(
     )
 
 
-def check_presets(pipeline: PipelineFile, presets: Presets) -> None:
+def require_presets(pipeline: PipelineFile, presets: Presets) -> None:
     """Raise InputError naming every preset of *pipeline* that does not exist, a line each."""
     lines: list[str] = []
     for _, leaf in pipeline.leaves():
@@ -125,7 +125,7 @@ def asking(
     every: set[str] = set()
     problems: list[str] = []
     for command in commands:
-        script = command.replace("$$", "$")
+        script = at_run_time(command)
         for run in pytest_runs(script):
             problems += _unclear(run, script, skus)
             try:

@@ -11,6 +11,9 @@ PODS = {"podSpec": False, "podSpecPatch": True}  # whether it is a patch
 COMMAND_CONTAINER = "container-0"
 # A device plugin's resource has a domain; cpu, memory and hugepages have none.
 _DEVICE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9._-]+")
+# How the agent makes a variable of an option's name, and numbers those of a list.
+_BETWEEN = re.compile(r"[-_\s]+")
+_INDEX = re.compile(r"-\d+$")
 # What a pod's parts must be; `*` is every item of a list. Kubernetes' schema says so too, where it is installed.
 _CONTAINER: tuple[tuple[str, type], ...] = (
     ("", list),
@@ -56,6 +59,24 @@ def pods_of(plugins: Any) -> Iterator[Pod]:
 def docker_configs(plugins: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the configurations of the docker plugin in a step's `plugins`."""
     return plugin_configs(plugins, "docker")
+
+
+def docker_options(plugins: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the options of the docker plugin in a step's `plugins`, each under its name in small letters.
+
+    They reach the plugin as variables (`BUILDKITE_PLUGIN_DOCKER_VOLUMES_0`), so that `Volumes`, `volumes-0` and
+    `mount_docker_sock` are read by it too.
+    """
+    for config in docker_configs(plugins):
+        for key, value in config.items():
+            yield _INDEX.sub("", _BETWEEN.sub("-", str(key).strip().lower())), value
+
+
+def plugin_names(plugins: Any) -> tuple[str, ...]:
+    """Return the short names of all plugins of a step, each once, also of those without a configuration."""
+    entries = plugins if isinstance(plugins, list) else [plugins]
+    plain = (entry for entry in entries if isinstance(entry, str))
+    return tuple(dict.fromkeys(map(_plugin_name, (*(name for name, _ in _configured(plugins)), *plain))))
 
 
 def plugin_configs(plugins: Any, wanted: str) -> Iterator[Mapping[str, Any]]:

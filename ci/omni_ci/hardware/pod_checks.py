@@ -24,7 +24,6 @@ from omni_ci.hardware.plugins import (
 )
 from omni_ci.hardware.quantities import value_of
 
-__all__ = ["check_pods", "docker_configs", "is_device", "mappings", "pods_of"]
 # What the stack adds to every pod itself: a volume, and the containers beside the commands'.
 _STACKS_VOLUME = "workspace"
 _STACKS_CONTAINERS = ("agent", "checkout", "copy-agent")

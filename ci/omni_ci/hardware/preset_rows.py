@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from omni_ci.hardware.quantities import value_of
-from omni_ci.hardware.variables import ENV_NAME, check_names, check_secrets, check_values
+from omni_ci.hardware.variables import ENV_NAME, check_names, check_sources, check_values
 from omni_ci.yaml.model import Located, as_written
 from omni_ci.yaml.model import Texts as OneOrMany
 
@@ -144,7 +144,7 @@ class SkuPreset(Located):
     @field_validator("secrets")
     @classmethod
     def _secret_has_a_key(cls, value: dict[str, str]) -> dict[str, str]:
-        check_secrets(value)
+        check_sources(value)
         return value
 
     @field_validator("runner")

@@ -42,7 +42,7 @@ def check_values(env: Mapping[str, str]) -> None:
             )
 
 
-def check_secrets(sources: Mapping[str, str]) -> None:
+def check_sources(sources: Mapping[str, str]) -> None:
     """Return nothing when every variable of *sources* has a secret's `name/key`. Raises ValueError."""
     for name, source in sources.items():
         if not _SECRET.fullmatch(source):

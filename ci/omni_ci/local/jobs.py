@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.interpolation import InterpolationError, interpolate
 from omni_ci.local.order import waits_of
 from omni_ci.planning import Plan
-from omni_ci.yaml.model import Leaf, PipelineFile, PlainStep, Step, slug, step_id
+from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep, Step, slug, step_id
 from omni_hardware.errors import InputError
 from omni_hardware.requirements import Need
 
@@ -28,7 +28,7 @@ _NOT_ASKED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class LocalJob:
     """A step that was selected.
 
     number: its place among all, from 1. environ: what its own file and step set. need: the hardware it asks for, None for none. shards: how many times it
@@ -63,7 +63,7 @@ class Job:
 class Jobs:
     """The jobs, each behind those that it waits for, and what a reader should know."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[LocalJob, ...]
     notices: tuple[str, ...] = ()
 
 
@@ -73,26 +73,33 @@ def jobs_of(plan: Plan, environ: Mapping[str, str]) -> Jobs:
     Raises InputError for a circle of dependencies and for a command that the agent would refuse.
     """
     running = {verdict.id for verdict in plan.selection.verdicts if verdict.runs and not verdict.is_gate}
-    waits = waits_of(plan.pipelines, running)
-    jobs: list[Job] = []
+    # one that is skipped is done for Buildkite, so that what waits for it waits for what it waited for
+    waits = waits_of(plan.pipelines, running - set(_skipped(plan.pipelines)))
+    jobs: list[LocalJob] = []
     for pipeline in plan.pipelines:
         reader = _Reader(pipeline, plan.configurations[pipeline.name], environ)
-        for _, leaf in pipeline.leaves():
+        for group, leaf in pipeline.leaves():
             name = step_id(pipeline.name, leaf.ident)
             if name in running:
-                jobs.append(reader.job(leaf, waits.by_id[name]))
+                jobs.append(reader.job(leaf, waits.by_id.get(name, {}), group))
+    people = {
+        step_id(pipeline.name, leaf.ident)
+        for pipeline in plan.pipelines
+        for _, leaf in pipeline.leaves()
+        if leaf.goes_along and not leaf.is_wait
+    }
     gates = [
         f"{verdict.id} ({verdict.label}) is a gate for people; here nothing waits for them"
         for verdict in plan.selection.verdicts
-        if verdict.is_gate and verdict.runs and _asks_people(plan, verdict.id)
+        if verdict.runs and verdict.id in people
     ]
     ordered = [replace(job, number=number) for number, job in enumerate(_ordered(jobs), 1)]
     return Jobs(jobs=tuple(ordered), notices=(*waits.notices, *gates))
 
 
-def _ordered(jobs: Sequence[Job]) -> list[Job]:
+def _ordered(jobs: Sequence[LocalJob]) -> list[LocalJob]:
     """Return each job behind those that it waits for, else in the order of the files."""
-    found: dict[str, Job] = {}
+    found: dict[str, LocalJob] = {}
     left = list(jobs)
     while left:
         job = next(one for one in left if one.waits.keys() <= found.keys())  # there is no circle
@@ -107,15 +114,15 @@ class _Reader:
     configuration: Configuration
     environ: Mapping[str, str]
 
-    def job(self, leaf: Leaf, waits: Mapping[str, bool]) -> Job:
+    def job(self, leaf: Leaf, waits: Mapping[str, bool], group: Group | None) -> LocalJob:
         name, label = step_id(self.pipeline.name, leaf.ident), leaf.label or leaf.ident
         if isinstance(leaf, PlainStep):
-            return Job(id=name, label=label, waits=waits, unfit=f"a {leaf.kind} step has no commands")
+            return LocalJob(id=name, label=label, waits=waits, unfit=f"a {leaf.kind} step has no commands")
         at = f"{place(leaf.where)}: step {label!r}"
         need, unfit = self._need(leaf, at)
         file_env = self._filled(self.pipeline.env or {}, at)
         own = file_env | self._filled(leaf.env or {}, at, file_env)
-        return Job(
+        return LocalJob(
             id=name,
             label=label,
             commands=tuple(self._text(command, at, file_env) for command in leaf.commands),
@@ -125,9 +132,14 @@ class _Reader:
             shards=leaf.parallelism or 1,
             waits=waits,
             soft=_soft(leaf.soft_fail),
-            unfit=_unfit(leaf) or unfit,
+            unfit=_unfit(leaf, group) or unfit,
             notes=(
                 *(said for key, said in _NOT_ASKED.items() if getattr(leaf, key) is not None),
+                *(
+                    ["its group's `if:` is not asked here"]
+                    if group is not None and group.if_ is not None
+                    else []
+                ),
                 *self._of_the_pod(leaf),
             ),
         )
@@ -169,9 +181,17 @@ def _cards(preset: Preset) -> int:
     return 1 if preset.cards is None else preset.cards
 
 
-def _unfit(leaf: Step) -> str:
-    if leaf.skip:
-        return f"it says `skip:`{f': {leaf.skip}' if isinstance(leaf.skip, str) else ''}"
+def _skipped(pipelines: Iterable[PipelineFile]) -> Iterator[str]:
+    for pipeline in pipelines:
+        for group, leaf in pipeline.leaves():
+            if isinstance(leaf, Step) and any(part.skip for part in (leaf, group) if part):
+                yield step_id(pipeline.name, leaf.ident)
+
+
+def _unfit(leaf: Step, group: Group | None) -> str:
+    for who, part in (("it", leaf), ("its group", group)):
+        if part is not None and part.skip:
+            return f"{who} says `skip:`{f': {part.skip}' if isinstance(part.skip, str) else ''}"
     if leaf.matrix is not None:
         return "its `matrix:` is expanded by Buildkite only"
     return "" if leaf.commands else "it has no commands"
@@ -187,12 +207,3 @@ def _soft(value: Any) -> frozenset[int] | None:
         return None
     flat = [one for status in statuses for one in (status if isinstance(status, list) else [status])]
     return frozenset(status for status in flat if isinstance(status, int))
-
-
-def _asks_people(plan: Plan, name: str) -> bool:
-    return any(
-        isinstance(leaf, PlainStep) and leaf.kind in {"block", "input", "manual"}
-        for pipeline in plan.pipelines
-        for _, leaf in pipeline.leaves()
-        if step_id(pipeline.name, leaf.ident) == name
-    )

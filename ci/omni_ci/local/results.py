@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omni_ci.local.jobs import Job
+from omni_ci.local.jobs import LocalJob
 from omni_ci.runner.outcome import Outcome, aggregate
 
 
@@ -13,7 +13,7 @@ from omni_ci.runner.outcome import Outcome, aggregate
 class Result:
     """One shard of a job. outcome: None where it was not run, with the reason in *because*. log: its file's name."""
 
-    job: Job
+    job: LocalJob
     shard: int = 0
     outcome: Outcome | None = None
     because: str = ""

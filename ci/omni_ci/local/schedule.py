@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omni_ci.errors import GuardError
-from omni_ci.local.jobs import Job
+from omni_ci.local.jobs import LocalJob
 from omni_ci.local.machine import Machine
 from omni_ci.local.results import Result
 from omni_ci.runner.caches import caches_of, make
@@ -22,7 +22,7 @@ _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Folders:
     """Where jobs run and write: the repository, the folder of logs, and one for their caches."""
 
     root: Path
@@ -34,9 +34,9 @@ class Place:
 class Schedule:
     """The shards of all jobs and what became of them. *watch* hears of every change, and regularly."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[LocalJob]
     machine: Machine
-    place: Place
+    folders: Folders
     stop: Stop
     watch: Callable[[Schedule, Sequence[Result]], None]
     results: dict[tuple[str, int], Result] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Schedule:
             found += new
         return found
 
-    def _why_never(self, job: Job) -> str:
+    def _why_never(self, job: LocalJob) -> str:
         if job.unfit:
             return job.unfit
         if self.stop.number is not None:
@@ -91,7 +91,7 @@ class Schedule:
                 return f"it waits for {other}, which {how}"
         return ""
 
-    def _ready(self) -> Iterator[tuple[Job, int]]:
+    def _ready(self) -> Iterator[tuple[LocalJob, int]]:
         if self.stop.number is not None:
             return
         by_id = {job.id: job for job in self.jobs}
@@ -99,7 +99,7 @@ class Schedule:
             if all(len(self._of(other)) == by_id[other].shards for other in job.waits if other in by_id):
                 yield job, shard
 
-    def _open(self) -> Iterator[tuple[Job, int]]:
+    def _open(self) -> Iterator[tuple[LocalJob, int]]:
         for job in self.jobs:
             for shard in range(job.shards):
                 if (job.id, shard) not in self.results and (job.id, shard) not in self.running:
@@ -111,7 +111,7 @@ class Schedule:
     def _keys(self) -> Iterator[tuple[str, int]]:
         yield from ((job.id, shard) for job in self.jobs for shard in range(job.shards))
 
-    def _one(self, job: Job, shard: int, devices: tuple[int, ...]) -> Result:
+    def _one(self, job: LocalJob, shard: int, devices: tuple[int, ...]) -> Result:
         log = log_name(job, shard)
         began = time.monotonic()
         environ = {
@@ -120,15 +120,15 @@ class Schedule:
             **job.environ,
             **shard_environ(job, shard),
         }
-        caches = caches_of({**environ, "BUILDKITE_JOB_ID": Path(log).stem}, base=self.place.caches)
+        caches = caches_of({**environ, "BUILDKITE_JOB_ID": Path(log).stem}, base=self.folders.caches)
         try:
             make(caches)
             outcome = run_items(
                 job.commands,
-                cwd=self.place.root,
+                cwd=self.folders.root,
                 environ={**environ, **caches.variables},
                 timeout_s=job.timeout_s,
-                log=self.place.logs / log,
+                log=self.folders.logs / log,
                 stop=self.stop,
             )
         except GuardError as error:
@@ -143,12 +143,12 @@ class Schedule:
         return Result(job=job, shard=shard, outcome=outcome, seconds=time.monotonic() - began, log=log)
 
 
-def log_name(job: Job, shard: int) -> str:
+def log_name(job: LocalJob, shard: int) -> str:
     """Return the name of a shard's log file."""
     return f"{job.name}-{shard}.log" if job.shards > 1 else f"{job.name}.log"
 
 
-def shard_environ(job: Job, shard: int) -> Mapping[str, str]:
+def shard_environ(job: LocalJob, shard: int) -> Mapping[str, str]:
     """Return what tells a shard its number, as Buildkite does."""
     if job.shards == 1:
         return {}

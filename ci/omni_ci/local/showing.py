@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TextIO
 
-from omni_ci.local.jobs import Job
+from rich.cells import cell_len, set_cell_size
+
+from omni_ci.errors import GuardError
+from omni_ci.local.jobs import LocalJob
 from omni_ci.local.results import Result
 from omni_ci.local.schedule import Schedule
 from omni_ci.runner.table import because
@@ -20,7 +25,7 @@ _TAIL_LINES = 30
 _CLEAR = "\r\x1b[2K"
 
 
-def plan_lines(jobs: Sequence[Job]) -> Iterator[str]:
+def plan_lines(jobs: Sequence[LocalJob]) -> Iterator[str]:
     """Yield every job in order: its hardware, what it waits for, its commands; or why it is not run."""
     for job in jobs:
         if job.unfit:
@@ -44,10 +49,22 @@ class Screen:
     def __init__(self, out: TextIO, logs: Path) -> None:
         self._out = out
         self._logs = logs
-        self._is_live = out.isatty()
+        self._is_live = out.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = ""
+        self.problem: OSError | None = None
+
+    def require(self) -> None:
+        """Raise where nothing can be shown: GuardError, or BrokenPipeError for a reader that left."""
+        if isinstance(self.problem, BrokenPipeError):
+            raise self.problem
+        if self.problem is not None:
+            raise GuardError(f"standard output cannot be written: {self.problem.strerror}; nothing was run")
 
     def watch(self, schedule: Schedule, new: Sequence[Result]) -> None:
-        """Show the jobs that ended, and on a terminal which run now and for how long."""
+        """Show the jobs that ended, and on a terminal which run now and for how long.
+
+        A reader that left (`| head`) ends the run; on a full disk it goes on, unseen.
+        """
         total = sum(job.shards for job in schedule.jobs)
         before = len(schedule.results) - len(new)
         for done, result in enumerate(new, before + 1):
@@ -55,12 +72,17 @@ class Screen:
             if result.has_failed and result.log:
                 for line in log_tail(self._logs / result.log, _TAIL_LINES).splitlines():
                     self.line(f"    | {line}")
-        if self._is_live:
-            self._write(_CLEAR + self._now(schedule, total))
+        now = self._now(schedule, total) if self._is_live else ""
+        if now != self._shown:
+            self._write(_CLEAR + now)
+            self._shown = now
+        if isinstance(self.problem, BrokenPipeError):
+            schedule.stop.hear(signal.SIGPIPE)
 
     def line(self, text: str) -> None:
         """Write a line that stays."""
         self._write(f"{_CLEAR if self._is_live else ''}{strip_controls(redact(text))}\n")
+        self._shown = ""
 
     def close(self) -> None:
         """Take the rewritten line away."""
@@ -69,18 +91,24 @@ class Screen:
 
     def _now(self, schedule: Schedule, total: int) -> str:
         now = time.monotonic()
-        names = {
-            (job.id, shard): Result(job=job, shard=shard).title
-            for job in schedule.jobs
-            for shard in range(job.shards)
-        }
-        running = (f"{names[key]} {now - began:.0f} s" for key, began in schedule.running.items())
+        shards = {job.id: job.shards for job in schedule.jobs}
+        running = (
+            # the step alone, since the line is short and the file stands above
+            f"{name.partition('#')[2]}{f' [{shard + 1}/{shards[name]}]' if shards[name] > 1 else ''} {now - began:.0f} s"
+            for (name, shard), began in schedule.running.items()
+        )
         text = strip_controls(f"{len(schedule.results)}/{total} done; now {', '.join(running) or 'nothing'}")
-        return text[: get_terminal_size().columns - 1]
+        room = get_terminal_size().columns - 1
+        return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1)}…"
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError as error:
+            self.problem = error
+            # what is still in its buffer goes nowhere, and so does all that follows
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
 
 
 def closing_lines(results: Sequence[Result], code: int, folder: Path) -> Iterator[str]:

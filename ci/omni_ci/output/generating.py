@@ -1,52 +1,57 @@
-"""One pipeline file to the validated YAML that is uploaded."""
+"""Pipeline files to the validated YAML that is uploaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
-from omni_ci.checks.findings import Finding
 from omni_ci.checks.schema import kubernetes_is_checked
-from omni_ci.checks.validation import require_valid, validate
-from omni_ci.output.neighbours import neighbours_of, step_keys
-from omni_ci.output.splitting import split
+from omni_ci.checks.validation import require_valid
+from omni_ci.configuration import Configuration
+from omni_ci.output.judging import uploads_of
+from omni_ci.output.neighbours import neighbours_of
+from omni_ci.output.suites import joined
 from omni_ci.planning import Plan
-from omni_ci.rendering.steps import Rendered, render
+from omni_ci.rendering.steps import render
 from omni_ci.yaml.emitting import to_yaml
 from omni_hardware.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """The YAML of one pipeline, an upload each; none where nothing is selected. *notices* a reader should know."""
+    """The YAML of what is uploaded, an upload each; none where nothing is selected. *notices* a reader should know."""
 
     parts: tuple[str, ...]
     notices: tuple[str, ...]
 
 
-def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
-    """Return the pipeline of *plan*, which holds one file, rendered and judged.
+def generated(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
+    """Return the pipelines of *plan* rendered into one and judged, a job that two files have once.
 
-    Raises InputError for an unknown preset, DroppedKeyError for a lost key, CheckError with every finding.
+    Raises InputError for an unknown preset, for files that cannot be one upload, DroppedKeyError for a lost key,
+    CheckError with every finding.
     """
-    if len(plan.pipelines) != 1:
-        raise InputError(f"one pipeline is uploaded at a time, not {len(plan.pipelines)}")
-    pipeline = plan.pipelines[0]
+    configuration = _configuration(plan)
     known_keys = frozenset(known_keys)
     beside = neighbours_of(plan, known_keys=known_keys)
-    configuration = plan.configurations[pipeline.name]
-    rendered = render(
-        pipeline,
-        configuration.equipment(pipeline.name),
-        runs=plan.selection.running(pipeline.name),
-        beside=beside.pipelines,
+    running = [(one, plan.selection.running(one.name)) for one in plan.pipelines]
+    rendered = joined(
+        [
+            (
+                pipeline,
+                render(
+                    pipeline,
+                    plan.configurations[pipeline.name].equipment(pipeline.name),
+                    runs=runs,
+                    beside=(*(one for one in running if one[0] is not pipeline), *beside.pipelines),
+                ),
+            )
+            for pipeline, runs in running
+        ]
     )
     if rendered.is_empty:
         return Generated(parts=(), notices=(*beside.notices, *rendered.notices))
-    parts = split(rendered)
-    judged = partial(validate, policy=configuration.policy, places=configuration.presets.places)
-    findings = tuple(_findings(rendered, parts, judged, beside.keys | known_keys))
+    parts, findings = uploads_of(rendered, configuration, known_keys=beside.keys | known_keys)
     require_valid(findings)
     unchecked = (
         ()
@@ -59,20 +64,14 @@ def generate_one(plan: Plan, *, known_keys: Iterable[str] = ()) -> Generated:
     )
 
 
-def _findings(
-    whole: Rendered,
-    parts: tuple[Rendered, ...],
-    judged: Callable[..., tuple[Finding, ...]],
-    known: frozenset[str],
-) -> Iterable[Finding]:
-    """Return what is wrong with the pipeline, and with each upload by itself where there are several."""
-    found = judged(whole.document, origins=whole.origins, presets=whole.presets, known_keys=known)
-    if len(parts) == 1:
-        return found
-    # S12 is about one upload, and the whole is none
-    each = [finding for finding in found if finding.code != "S12"]
-    earlier = known
-    for part in parts:
-        each += judged(part.document, origins=part.origins, presets=part.presets, known_keys=earlier)
-        earlier |= frozenset(step_keys(part.document))
-    return dict.fromkeys(each)
+def _configuration(plan: Plan) -> Configuration:
+    """Return what all pipelines of *plan* are judged by. Raises InputError where that is not one."""
+    first, *others = plan.pipelines
+    configuration = plan.configurations[first.name]
+    for other in others:
+        if plan.configurations[other.name].texts != configuration.texts:
+            raise InputError(
+                f"{first.name} and {other.name} have other presets, policies or templates, so that they cannot be one "
+                "upload; upload them one by one"
+            )
+    return configuration

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from omni_ci.planning import Plan
-from omni_ci.rendering.waiting import Running, named_by
+from omni_ci.rendering.waiting import Running
 from omni_ci.repository.places import Tree
 from omni_ci.selection.beside import yaml_files
 from omni_ci.yaml.model import Group
 from omni_ci.yaml.reading import read
+from omni_ci.yaml.waits import keys_of
 from omni_hardware.errors import OmniError
 
 _KEY_NAMES = ("key", "id", "identifier")
@@ -28,15 +29,16 @@ class Neighbours:
 
 
 def neighbours_of(plan: Plan, *, known_keys: Iterable[str] = ()) -> Neighbours:
-    """Return what the one pipeline of *plan* waits for in other files; nothing is read where it waits for nothing.
+    """Return what the pipelines of *plan* wait for in other files; nothing is read where they wait for nothing.
 
     A file that cannot be planned counts with all of its keys, and a notice says so.
     """
-    pipeline = plan.pipelines[0]
-    known, wanted = set(known_keys), _foreign(pipeline.steps)
+    own = {pipeline.name for pipeline in plan.pipelines}
+    known = {*known_keys, *(key for pipeline in plan.pipelines for key in _keys(pipeline.steps))}
+    wanted = {key for pipeline in plan.pipelines for key in _foreign(pipeline.steps)}
     if not wanted - known:
         return Neighbours()
-    keys = {name: found for name, found in keys_by_file(plan.root).items() if name != pipeline.name}
+    keys = {name: found for name, found in keys_by_file(plan.root).items() if name not in own}
     judged: dict[str, Running] = {}
     tried: set[str] = set()
     notices: list[str] = []
@@ -74,5 +76,12 @@ def step_keys(document: Any) -> Iterator[str]:
 
 def _foreign(items: Iterable[Any]) -> set[str]:
     """Return the keys these steps wait for and do not have."""
-    parts = [part for item in items for part in ((item, *item.steps) if isinstance(item, Group) else (item,))]
-    return {key for part in parts for key in named_by(part)} - {part.key for part in parts}
+    return set(keys_of(*(part.depends_on for part in _parts(items)))) - _keys(items)
+
+
+def _keys(items: Iterable[Any]) -> set[str | None]:
+    return {part.key for part in _parts(items)}
+
+
+def _parts(items: Iterable[Any]) -> list[Any]:
+    return [part for item in items for part in ((item, *item.steps) if isinstance(item, Group) else (item,))]

@@ -6,12 +6,13 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omni_ci.hardware.equipping import Equipment, entries_of, equipped, missing_env, place
+from omni_ci.hardware.equipping import Equipment, equipped, missing_env, place
 from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.hardware.variables import GUARDS, carries_commands
 from omni_ci.rendering.sdk import through_sdk
 from omni_ci.rendering.waiting import Running, Waiting
 from omni_ci.yaml.model import UPLOADER_ONLY, Group, Leaf, PipelineFile, PlainStep
+from omni_ci.yaml.waits import entries_of
 from omni_hardware.errors import InputError
 
 
@@ -113,10 +114,7 @@ class _Draft:
         self.steps.append({**own, "steps": steps})
 
     def _leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Any:
-        # a bare `wait` is a word, and words do not know their line
-        self.origins[path] = (
-            place(leaf.where) if leaf.where.file == self.pipeline.name else self.pipeline.name
-        )
+        self.origins[path] = place(leaf.where)
         step = equipped(leaf, self.equipment, file_env=self.pipeline.env or ())
         if not isinstance(leaf, PlainStep) and leaf.mirror_hardwares is not None:
             self.used[path] = leaf.mirror_hardwares
@@ -143,10 +141,15 @@ class _Draft:
     def _waits(self, step: Any, part: Group | Leaf, where: str, title: str) -> Any:
         """Return *step* waiting for what is uploaded, and say what became of the rest. Raises InputError."""
         left = self.waiting.left(part)
-        if left.unnamed:
-            lost = ", ".join(map(repr, left.unnamed))
+        unnamed = ", ".join(map(repr, left.unnamed))
+        if left.lost:
+            self.notices.append(
+                f"{where}: {title} stands behind a step that does not run, and does not wait for what that one waited "
+                f"for: {', '.join(left.lost)}; for that give {unnamed} a key"
+            )
+        elif left.unnamed:
             raise InputError(
-                f"{where}: {title} waits for {lost} through a step that does not run, and it has no key to wait "
+                f"{where}: {title} waits for {unnamed} through a step that does not run, and it has no key to wait "
                 "for; give it one"
             )
         if not left.is_changed:
@@ -160,7 +163,7 @@ class _Draft:
         ]
         if not entries:
             return {key: value for key, value in step.items() if key != "depends_on"}
-        return {key: entries if key == "depends_on" else value for key, value in step.items()}
+        return {**step, "depends_on": entries}
 
 
 def _waits_of(preset: Preset) -> str:

@@ -7,11 +7,12 @@ behind a `wait` or `block`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from omni_ci.yaml.model import WAITS, Group, Leaf, PipelineFile, PlainStep
+from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep
+from omni_ci.yaml.waits import Edge, Node, WaitGraph, entries_of, is_tolerant, key_of, keys_of
 
 # A pipeline with the idents of its steps that run; None: all of them.
 Running = tuple[PipelineFile, Container[str] | None]
@@ -19,172 +20,163 @@ Running = tuple[PipelineFile, Container[str] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What is left of a `depends_on`: its entries, the keys taken out, those inherited, and steps without a key."""
+    """What is left of a `depends_on`: its entries, the keys taken out, those inherited, and steps without a key.
+
+    lost: keys that it waited for by its place and cannot any more, since the steps without a key would not be waited for.
+    """
 
     entries: list[Any]
     gone: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def is_changed(self) -> bool:
         return bool(self.gone or self.inherited)
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class _Node:
-    """A step or group. *before* is what it waits for by its place, *inside* the steps of a group."""
-
-    title: str
-    key: str | None
-    runs: bool
-    is_gate: bool = False
-    is_wait: bool = False  # a gate that holds nothing back by itself, only what stands before it
-    depends_on: Any = None
-    is_free: bool = False  # it says what it waits for, so that its place does not
-    is_lenient: bool = False
-    group: _Node | None = None
-    before: list[_Node] = field(default_factory=list)
-    inside: list[_Node] = field(default_factory=list)
-
-
 class Waiting:
-    """Who waits for whom in the pipelines of one build, the first of which is being rendered."""
+    """What is left to wait for in the pipelines of one build, the first of which is being rendered."""
 
     def __init__(self, files: Iterable[Running]) -> None:
-        self._by_key: dict[str, _Node] = {}
-        self._by_part: dict[int, _Node] = {}
+        self._graph = WaitGraph()
+        self._running: set[Node | None] = set()
+        self._is_whole = True
+        self._by_place: dict[tuple[Node, bool], Left] = {}
         for pipeline, runs in files:
-            self._read(pipeline, runs)
+            for node in self._graph.add(pipeline):
+                if runs is None or node.ident in runs:
+                    self._running |= {node, node.group}  # a group runs where one of its steps does
+                else:
+                    self._is_whole = False
 
     def left(self, part: Group | Leaf) -> Left:
-        """Return what *part*, which runs, waits for of its `depends_on`."""
-        node = self._by_part[id(part)]
-        own = {one.key for one in (node, node.group, *node.inside) if one is not None}
+        """Return what *part*, which runs, waits for of its `depends_on`, or instead of its place."""
+        node = self._graph.of(part)
+        if not node.says:
+            return self._left_by_place(node)
+        own = {one.part.key for one in (node, node.group, *node.inside) if one is not None}
         kept: list[Any] = []
         gone: list[str] = []
         found: dict[str, bool] = {}
         unnamed: dict[str, None] = {}
-        for entry in _entries(node.depends_on):
-            key, lenient = _read_entry(entry)
-            target = self._by_key.get(key or "")
-            if target is None or target.runs:
+        for entry in entries_of(part.depends_on):
+            targets = self._graph.named(key_of(entry))
+            if not targets or any(target in self._running for target in targets):
                 kept.append(entry)
             else:
-                gone.append(str(key))
-            if target is not None:
-                self._inherit(target, lenient, found, unnamed)
-        named = {_read_entry(entry)[0] for entry in kept}
+                gone.append(str(key_of(entry)))
+            for target in targets:
+                self._inherit(target, is_tolerant(entry), found, unnamed)
+        named = set(keys_of(kept))
         more = {key: lenient for key, lenient in found.items() if key not in named | own}
-        kept += [{"step": key, "allow_failure": True} if lenient else key for key, lenient in more.items()]
+        kept += _written(more)
         # without a `depends_on` the step waits by its place, which covers them
         lost = () if not kept and node.before else tuple(unnamed)
         return Left(entries=kept, gone=tuple(gone), inherited=tuple(more), unnamed=lost)
 
-    def _inherit(self, start: _Node, lenient: bool, found: dict[str, bool], unnamed: dict[str, None]) -> None:
-        """Collect what is reached through *start*: keys, and whether their failure is tolerated on every way."""
-        todo = self._past(start, lenient) if start.runs else self._through(start, lenient)
+    def _left_by_place(self, node: Node) -> Left:
+        """Return what to wait for by key, where what is left before a gate no longer stands for all that was."""
+        if self._is_whole or _is_passed_by(node) or not node.before:
+            return Left(entries=[])
+        # the steps behind a gate wait for the same, a gate for what is before it
+        place = node if node.part.divides else node.before[0][0]
+        if (place, node.part.divides) not in self._by_place:
+            self._by_place[place, node.part.divides] = self._of_place(node)
+        return self._by_place[place, node.part.divides]
+
+    def _of_place(self, node: Node) -> Left:
+        found: dict[str, bool] = {}
+        unnamed: dict[str, None] = {}
+        self._collect(list(node.before), None, found, unnamed)
+        lost = found.keys() - self._reached(self._ahead(node))
+        if not lost or unnamed:
+            return Left(entries=[], lost=tuple(sorted(lost)), unnamed=tuple(unnamed) if lost else ())
+        return Left(entries=_written(found), inherited=tuple(found))
+
+    def _inherit(self, start: Node, lenient: bool, found: dict[str, bool], unnamed: dict[str, None]) -> None:
+        if start in self._running:
+            self._collect(self._past(start, lenient), start, found, unnamed)
+        else:
+            self._collect(self._through(start, lenient), None, found, unnamed)
+
+    def _collect(
+        self, todo: list[Edge], whole: Node | None, found: dict[str, bool], unnamed: dict[str, None]
+    ) -> None:
+        """Collect what *todo* leads to: keys, and whether their failure is tolerated on every way; titles without one.
+
+        *whole* is a group that is waited for as such, so that its own steps are not.
+        """
         seen: set[tuple[int, bool]] = set()
         while todo:
             target, lenient = todo.pop(0)
             if isinstance(target, str):
                 found[target] = found.get(target, True) and lenient
                 continue
-            inside_start = start.runs and target.group is start  # which is waited for as a whole
-            if inside_start or (id(target), lenient) in seen:
+            runs = target in self._running
+            if (whole is not None and target.group is whole) or (id(target), lenient) in seen:
                 continue
             seen.add((id(target), lenient))
-            if target.runs and target.key:
-                todo += [(target.key, lenient), *self._past(target, lenient)]
+            if runs and target.part.key:
+                todo += [(target.part.key, lenient), *self._past(target, lenient)]
                 continue
-            if target.runs and not target.inside and not target.is_wait:
+            if runs and not target.inside and not target.part.is_wait:
                 unnamed[target.title] = None
             todo += self._through(target, lenient)
 
-    def _past(self, group: _Node, lenient: bool) -> list[tuple[_Node | str, bool]]:
+    def _ahead(self, node: Node) -> Iterator[Node]:
+        """Yield what runs and holds *node* back by its place, but for waits, which stand for what is before them."""
+        gate = node if node.part.divides else _gate_before(node)
+        while gate is not None and gate is not node and gate not in self._running:
+            gate = _gate_before(gate)
+        ahead = [gate] if gate is not None and gate is not node else []
+        while gate is not None:
+            ahead += [one for one, _ in gate.before]
+            gate = _gate_before(gate)
+        yield from (one for one in ahead if one in self._running and not _is_passed_by(one))
+
+    def _reached(self, nodes: Iterable[Node]) -> set[str]:
+        """Return the keys of *nodes* and of all that they wait for."""
+        todo: list[Node | str] = list(nodes)
+        seen: set[Node | str] = set()
+        while todo:
+            node = todo.pop()
+            if node not in seen:
+                seen.add(node)
+                if not isinstance(node, str):
+                    todo += [*node.inside, *(target for target, _ in self._graph.edges(node))]
+        return {key for one in seen if (key := one if isinstance(one, str) else one.part.key)}
+
+    def _past(self, group: Node, lenient: bool) -> list[Edge]:
         """Return what the missing steps of a group that runs waited for; the group waits for the rest."""
-        missing = [one for one in group.inside if not one.runs]
-        return [edge for one in missing for edge in self._own_edges(one, lenient or one.is_lenient)]
+        missing = [one for one in group.inside if one not in self._running]
+        return [edge for one in missing for edge in _loosened(self._graph.own_edges(one), lenient)]
 
-    def _through(self, node: _Node, lenient: bool) -> list[tuple[_Node | str, bool]]:
-        return [*((one, lenient) for one in node.inside), *self._edges(node, lenient)]
-
-    def _edges(self, node: _Node, lenient: bool) -> list[tuple[_Node | str, bool]]:
-        """Return what *node* waits for itself: what it says, else what its place says, and what its group does."""
-        lenient = lenient or node.is_lenient
-        inherited = self._edges(node.group, lenient) if node.group else ()
-        return [*self._own_edges(node, lenient), *inherited]
-
-    def _own_edges(self, node: _Node, lenient: bool) -> list[tuple[_Node | str, bool]]:
-        edges: list[tuple[_Node | str, bool]] = []
-        for entry in _entries(node.depends_on):
-            key, tolerant = _read_entry(entry)
-            if key:
-                edges.append((self._by_key.get(key, key), lenient or tolerant))
-        if not node.is_free:
-            edges += [(one, lenient) for one in node.before]
-        return edges
-
-    def _read(self, pipeline: PipelineFile, runs: Container[str] | None) -> None:
-        nodes = []
-        for item in pipeline.steps:
-            if isinstance(item, Group):
-                inside = [self._add(leaf, runs is None or leaf.ident in runs) for leaf in item.steps]
-                node = self._add(item, any(one.runs for one in inside))
-                node.inside = _placed(inside)
-                for one in inside:
-                    one.group = node
-            else:
-                node = self._add(item, runs is None or item.ident in runs)
-            nodes.append(node)
-        _placed(nodes)
-
-    def _add(self, part: Group | Leaf, runs: bool) -> _Node:
-        if isinstance(part, PlainStep):
-            lenient = isinstance(part.body, dict) and part.body.get("allow_dependency_failure")
-        else:
-            lenient = part.allow_dependency_failure
-        node = _Node(
-            title=part.group if isinstance(part, Group) else part.label or part.ident,
-            key=part.key,
-            runs=runs,
-            is_gate=not isinstance(part, Group) and part.is_gate,
-            is_wait=isinstance(part, PlainStep) and part.kind in WAITS,
-            depends_on=part.depends_on,
-            is_free="depends_on" in part.model_fields_set,
-            is_lenient=bool(lenient),
-        )
-        self._by_part[id(part)] = node
-        if part.key:
-            self._by_key.setdefault(part.key, node)
-        return node
+    def _through(self, node: Node, lenient: bool) -> list[Edge]:
+        return [*((one, lenient) for one in node.inside), *_loosened(self._graph.edges(node), lenient)]
 
 
-def _placed(nodes: list[_Node]) -> list[_Node]:
-    """Tell the nodes of one list what they wait for by their place: the gate before; a gate, all before it."""
-    gate: _Node | None = None
-    since: list[_Node] = []
-    for node in nodes:
-        node.before = [*([gate] if gate else []), *(since if node.is_gate else [])]
-        if node.is_gate:
-            gate, since = node, []
-        else:
-            since.append(node)
-    return nodes
+def _written(found: Mapping[str, bool]) -> list[Any]:
+    return [{"step": key, "allow_failure": True} if lenient else key for key, lenient in found.items()]
 
 
-def _entries(value: Any) -> Sequence[Any]:
-    return [] if value is None else value if isinstance(value, list) else [value]
+def _gate_before(node: Node) -> Node | None:
+    first = node.before[0][0] if node.before else None
+    return first if first is not None and first.part.divides else None
 
 
-def _read_entry(entry: Any) -> tuple[str | None, bool]:
-    """Return the key an entry of `depends_on` names, and whether a failure there is tolerated."""
-    if not isinstance(entry, dict):
-        return (entry if isinstance(entry, str) else None), False
-    key = entry.get("step")
-    return (key if isinstance(key, str) else None), entry.get("allow_failure") is True
+def _is_passed_by(node: Node) -> bool:
+    """Return whether *node* is a gate that nobody waits for by key, so that what is behind it waits past it."""
+    part = node.part
+    return (
+        isinstance(part, PlainStep)
+        and part.is_gate
+        and not part.key
+        and (part.is_wait or part.body == part.kind)
+    )
 
 
-def named_by(part: Group | Leaf) -> Iterator[str]:
-    """Yield the keys in the `depends_on` of *part*."""
-    yield from (key for entry in _entries(part.depends_on) if (key := _read_entry(entry)[0]))
+def _loosened(edges: Iterable[Edge], lenient: bool) -> list[Edge]:
+    """Return *edges*, tolerated all of them where the way to them is."""
+    return [(target, lenient or tolerant) for target, tolerant in edges]

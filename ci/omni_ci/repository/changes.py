@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from omni_ci.repository.forks import is_pull_request
 from omni_ci.repository.git import GitError, Repository
 from omni_ci.repository.watching import NO_LINKS, Links, PathIndex
 from omni_hardware.errors import InputError, did_you_mean
@@ -69,7 +70,7 @@ class Build:
         return cls(
             commit=values.get("BUILDKITE_COMMIT") or None,
             branch=values.get("BUILDKITE_BRANCH") or None,
-            is_pull_request=values.get("BUILDKITE_PULL_REQUEST", "false") not in ("", "false"),
+            is_pull_request=is_pull_request(values),
             base_branch=values.get("BUILDKITE_PULL_REQUEST_BASE_BRANCH") or None,
         )
 

@@ -126,19 +126,44 @@ class Repository:
             return None
         return blob.decode(errors="surrogateescape")
 
+    def followed(self, rev: str, path: str) -> tuple[str, bytes]:
+        """Return what *path* leads to at *rev*, links of the repository followed, and the bytes of that.
+
+        It is a "blob" with its contents; a "symlink" with where it leads to out of the repository, from its root or
+        absolute; "dangling" or "loop" for a link without an end, "missing", "notdir" or "tree" where there is no file.
+        """
+        asked = f"{rev}:{path}\n"
+        answer = _git(self.root, "cat-file", "--batch", "--follow-symlinks", text=asked)
+        head, _, body = answer.partition(b"\n")
+        words = head.decode(errors="replace").split(" ")
+        if len(words) < 2 or not words[-1].isdigit():
+            return "missing", b""
+        return words[-2], body[: int(words[-1])]
+
+    def inside(self, rev: str, folder: str) -> tuple[str, ...]:
+        """Return the names in *folder* at *rev*, links of the repository followed; none where it is no folder."""
+        asked = f"{rev}:{folder}\n"
+        answer = _git(self.root, "cat-file", "--batch-check", "--follow-symlinks", text=asked).split()
+        if answer[1:2] != [b"tree"]:
+            return ()
+        tree = answer[0].decode("ascii")
+        return _paths(self._run("ls-tree", "-z", "--name-only", "--full-tree", "--end-of-options", tree))
+
     def _run(self, *arguments: str) -> bytes:
         return _git(self.root, *arguments)
 
 
-def _git(where: Path, *arguments: str) -> bytes:
+def _git(where: Path, *arguments: str, text: str = "") -> bytes:
     kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     environ = {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = finish(["git", "-C", str(where), *arguments], seconds=_SECONDS, environ=environ)
+        done = finish(["git", "-C", str(where), *arguments], seconds=_SECONDS, environ=environ, text=text)
     except FileNotFoundError:
         raise GitError("git is not installed, or not on PATH") from None
     except OSError as error:
         raise GitError(f"git cannot be run: {error.strerror}") from None
+    except ValueError:
+        raise GitError(f"git {arguments[0]} cannot be asked about a name that no file can have") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git {arguments[0]} did not finish within {_SECONDS} s") from None
     if done.code != 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -37,6 +38,8 @@ class Tree:
             raise InputError(
                 f"{path}: is a folder, where a file is read; take it away or name a file"
             ) from None
+        except ValueError:
+            return None  # no file can have a name with a NUL, or one that is no text
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 return None  # no file can have that name
@@ -62,17 +65,41 @@ class Commit:
         return self._repository.root
 
     def read(self, path: str) -> str | None:
-        """Return the text of *path* at the commit, or None. Raises GitError."""
+        """Return the text of *path* at the commit, or None. Raises GitError, InputError for a link that leads nowhere.
+
+        Links are followed as the working tree's are; one that leads out of the repository is read from disk.
+        """
         if PurePosixPath(path).is_absolute():
             return Tree(self.root).read(path)
-        if path not in self._tree:
+        if not self._holds(path):
             return None
         if path not in self._read:
-            self._read[path] = self._repository.show(self._commit, path)
+            self._read[path] = self._text(path)
         return self._read[path]
+
+    def _text(self, path: str) -> str | None:
+        if "\n" in path:
+            return self._repository.show(self._commit, path)
+        kind, found = self._repository.followed(self._commit, path)
+        match kind:
+            case "blob":
+                return found.decode("utf-8", "surrogateescape")
+            case "symlink":
+                return Tree(self.root).read(os.fsdecode(found))
+            case "dangling" | "loop" if path in self._tree:
+                what = f"{path}: is a link that leads nowhere at {self._commit[:12]}"
+                raise InputError(f"{what}; mend the link or take it away")
+            case _:
+                return None
 
     def listed(self, folder: str) -> Sequence[str]:
         prefix = f"{folder}/"
+        if self._holds(folder):  # as a link
+            return [prefix + name for name in sorted(self._repository.inside(self._commit, folder))]
         return sorted(
             path for path in self._tree if path.startswith(prefix) and "/" not in path[len(prefix) :]
         )
+
+    def _holds(self, path: str) -> bool:
+        """Whether *path* is one of the commit's, or stands below one, which may be a link to a folder."""
+        return any(str(one) in self._tree for one in (PurePosixPath(path), *PurePosixPath(path).parents))

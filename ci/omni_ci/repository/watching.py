@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _NESTED_LINKS = 2
+_LAST = chr(sys.maxunicode)
 
 
 class PathIndex:
@@ -45,7 +47,7 @@ class PathIndex:
     def under(self, start: str) -> list[str]:
         """Return the paths that start with the text *start*."""
         first = bisect_left(self._sorted, start)
-        last = first
+        last = bisect_left(self._sorted, f"{start}{_LAST}", first)
         while last < len(self._sorted) and self._sorted[last].startswith(start):
             last += 1
         return self._sorted[first:last]
@@ -78,6 +80,15 @@ class Links:
                 for path in ([target] if target in index else []) + index.under(f"{target}/")
             ]
             yield from found
+
+    def real(self, path: str) -> str:
+        """Return the path in the tree that *path* leads to, through links."""
+        for _ in range(_NESTED_LINKS):
+            link = next((one for one in self.targets if _covers(one, path)), None)
+            if link is None:
+                break
+            path = self.targets[link] + path[len(link) :]
+        return path
 
     def submodule_of(self, path: str) -> str | None:
         """Return the submodule *path* lies in: its files are in no tree of ours, its commit is."""

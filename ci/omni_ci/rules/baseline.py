@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omni_ci.rules.lint_findings import Finding
+from omni_ci.rules.lint_findings import LintFinding
 from omni_hardware.errors import InputError, did_you_mean
 
 SCHEMA = 1
@@ -25,7 +25,7 @@ class Entry:
     key: str
 
     @classmethod
-    def of(cls, finding: Finding) -> Entry:
+    def of(cls, finding: LintFinding) -> Entry:
         """Return the name of *finding*."""
         return cls(finding.code, finding.subject, finding.key)
 
@@ -38,18 +38,18 @@ class Entry:
 class Compared:
     """What a baseline leaves of the findings, how many it covers, and its entries that nothing matches any more."""
 
-    new: tuple[Finding, ...]
+    new: tuple[LintFinding, ...]
     known: int
     stale: tuple[Entry, ...]
 
 
-def compared(findings: Sequence[Finding], baseline: Counter[Entry], *, codes: Iterable[str]) -> Compared:
+def compared(findings: Sequence[LintFinding], baseline: Counter[Entry], *, codes: Iterable[str]) -> Compared:
     """Return *findings* without those that *baseline* names, as often as it names them.
 
     *codes* are the rules that were asked: an entry of another one is not stale, just not looked for.
     """
     left = Counter(baseline)
-    new: list[Finding] = []
+    new: list[LintFinding] = []
     for finding in findings:
         entry = Entry.of(finding)
         if left[entry] > 0:
@@ -61,7 +61,7 @@ def compared(findings: Sequence[Finding], baseline: Counter[Entry], *, codes: It
     return Compared(tuple(new), len(findings) - len(new), stale)
 
 
-def written(findings: Iterable[Finding]) -> str:
+def baseline_text(findings: Iterable[LintFinding]) -> str:
     """Return the baseline that names *findings*, in an order that does not depend on where they stand."""
     counts = Counter(map(Entry.of, findings))
     rows = [

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from omni_ci.checks.findings import Level
-from omni_ci.checks.validation import validate
+from omni_ci.output.judging import findings_of, uploads_of
 from omni_ci.rendering.steps import render
 from omni_ci.rules.context import Context
 from omni_ci.rules.jobs import Job
@@ -13,7 +13,8 @@ from omni_ci.yaml.model import PipelineFile
 from omni_hardware.errors import OmniError
 
 _PLACE = re.compile(r"(?P<file>[^\n:]+):(?P<line>\d+)(?::\d+)?: ")
-_SAID_ELSEWHERE = ("S10",)  # CI203
+# CI203; and of what is too large for one upload, whether it can be divided.
+_SAID_ELSEWHERE = ("S10", "S12")
 
 
 class PipelinesAreAccepted(Rule):
@@ -48,20 +49,27 @@ def _judged(pipeline: PipelineFile, jobs: list[Job], context: Context) -> Iterat
     try:
         rendered = render(pipeline, configuration.equipment(pipeline.name), runs=runs)
     except OmniError as error:
-        yield _at(pipeline, 1, _bare(str(error)))
+        yield _refused(pipeline, error)
         return
-    found = validate(
-        rendered.document,
-        origins=rendered.origins,
-        presets=rendered.presets,
-        places=configuration.presets.places,
-        known_keys=context.known_keys,
-        policy=configuration.policy,
-    )
+    try:
+        _, found = uploads_of(rendered, configuration, known_keys=context.known_keys)
+    except OmniError as error:
+        yield _refused(pipeline, error)
+        found = findings_of(rendered, configuration, known_keys=context.known_keys)
     for one in found:
         if one.level is Level.ERROR and one.code not in _SAID_ELSEWHERE:
-            place = _PLACE.match(f"{one.where}: ")
-            yield _at(pipeline, int(place["line"]) if place else 1, f"{one.code} {one.message}")
+            yield _at(pipeline, _line(f"{one.where}: "), f"{one.code} {one.message}")
+
+
+def _refused(pipeline: PipelineFile, error: OmniError) -> Found:
+    said = str(error)
+    return _at(pipeline, _line(said) if said.startswith(f"{pipeline.name}:") else 1, _bare(said))
+
+
+def _line(said: str) -> int:
+    """Return the line of the place that *said* begins with, 1 without one."""
+    place = _PLACE.match(said)
+    return int(place["line"]) if place else 1
 
 
 def _at(pipeline: PipelineFile, line: int, message: str) -> Found:

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from omni_ci.configuration import Configuration
-from omni_ci.hardware.pod_checks import is_device, mappings, pods_of
+from omni_ci.hardware.holders import holders_of
 from omni_ci.hardware.presets import Preset
 from omni_ci.rules.context import Context
 from omni_ci.rules.rule import Found, Rule
@@ -58,20 +57,7 @@ def _environment(preset: Preset, configuration: Configuration) -> dict[str, bool
         fragment = configuration.pods.fragment(preset)
     except OmniError:
         return None  # CI205 says so where a step uses it
-    containers = [
-        container
-        for pod in pods_of(fragment.get("plugins"))
-        for container in mappings(pod.spec.get("containers"))
-        if any(map(is_device, _limits(container)))
-    ]
-    if not containers:
+    holders = [holder for holder in holders_of(fragment) if holder.is_in_pod and holder.kind]
+    if not holders:
         return None
-    job = dict.fromkeys(fragment.get("env") or {}, False)
-    entries = (entry for container in containers for entry in mappings(container.get("env")))
-    return job | {str(entry.get("name")): "valueFrom" in entry for entry in entries}
-
-
-def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    resources = container.get("resources")
-    limits = resources.get("limits") if isinstance(resources, Mapping) else None
-    return limits if isinstance(limits, Mapping) else {}
+    return {name: name in holder.secrets for holder in holders for name in sorted(holder.variables)}

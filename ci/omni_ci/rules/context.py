@@ -15,12 +15,15 @@ from omni_ci.hardware.chips import chips_of
 from omni_ci.hardware.equipping import equipped
 from omni_ci.output.neighbours import step_keys
 from omni_ci.repository.imports import ImportGraph, source_roots
+from omni_ci.repository.named_tests import conftests_above
 from omni_ci.repository.places import FOLDER
+from omni_ci.repository.pytest_settings import PytestSettings
 from omni_ci.repository.watching import NO_LINKS, Links, PathIndex
-from omni_ci.rules.declared import DeclaredTest, declared_tests
+from omni_ci.rules.declared import READ_AT_MOST, DeclaredTest, Unread, declared_tests, parsed
 from omni_ci.rules.jobs import Job
 from omni_ci.rules.paths import TestPaths
-from omni_ci.rules.watches import watch_of
+from omni_ci.selection.watches import watch_of
+from omni_ci.shell.invocations import launched
 from omni_ci.shell.runs import PytestRun, pytest_runs
 from omni_ci.yaml.document import Problem
 from omni_ci.yaml.model import Group, PipelineFile, Step
@@ -52,6 +55,7 @@ class Context:
     today: date = field(default_factory=date.today)
     refused: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     _texts: dict[str, str | None] = field(default_factory=dict)
+    _unread: dict[str, Unread] = field(default_factory=dict)
     _tests: dict[str, tuple[DeclaredTest, ...] | None] = field(default_factory=dict)
     _answers: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -105,22 +109,43 @@ class Context:
     @cached_property
     def imports(self) -> ImportGraph:
         """The import statements of the repository."""
-        return ImportGraph(self.names, self.read, source_roots(self.pyproject))
+        return ImportGraph(self.names, self._text_to_parse, source_roots(self.pyproject))
 
     @cached_property
     def test_paths(self) -> TestPaths:
         """Which test files the paths of a pytest run reach."""
-        return TestPaths.of(self.names, self.setting("tool", "pytest", "ini_options"))
+        settings = PytestSettings(self.read)
+        return TestPaths(names=self.names, index=self.index, links=self.links, settings=settings)
 
     def configuration(self, job: Job) -> Configuration:
         """Return what *job* is rendered with."""
         return self.configurations[job.pipeline.name]
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file of the repository, None where there is none."""
+        """Return the text of a file of the repository, None where there is none, or Python that cannot be read."""
         if path not in self._texts:
-            self._texts[path] = self.files.read(path) if path in self.names else None
+            self._texts[path] = self._read(path) if path in self.names else None
         return self._texts[path]
+
+    def _read(self, path: str) -> str | None:
+        try:
+            return self.files.read(path)
+        except OmniError as error:
+            if not path.endswith(".py"):
+                raise
+            self._unread[path] = Unread(str(error).removeprefix(f"{path}: "))
+            return None
+
+    def unread(self, path: str) -> Unread | None:
+        """Return why nothing can be said of the Python file *path*, None where something can."""
+        if (text := self.read(path)) is None:
+            return self._unread.get(path)
+        tree = parsed(text) if self.tests(path) is None else None
+        return tree if isinstance(tree, Unread) else None
+
+    def _text_to_parse(self, path: str) -> str | None:
+        text = self.read(path)
+        return None if text is None or len(text) > READ_AT_MOST else text
 
     def tests(self, path: str) -> tuple[DeclaredTest, ...] | None:
         """Return the tests that *path* declares, None where it cannot be read."""
@@ -144,15 +169,14 @@ class Context:
 
     def conftests(self, tests: Iterable[str]) -> frozenset[str]:
         """Return the conftests above *tests*."""
-        above = {f"{folder}/conftest.py" for path in tests for folder in _above(path)} | {"conftest.py"}
-        return frozenset(above & self.names)
+        return frozenset(one for path in tests for one in conftests_above(path) if one in self.names)
 
     def all_runs(self, job: Job) -> tuple[PytestRun, ...]:
         """Return what *job* gives pytest to run, in the shell scripts of the repository that it calls as well."""
         words = (word.removeprefix("./") for one in job.script.commands for word in one.words)
         scripts = {word for word in words if word.endswith(".sh") and word in self.names}
         called = (run for script in sorted(scripts) for run in pytest_runs(self.read(script) or ""))
-        return (*job.runs, *called)
+        return (*job.runs, *launched(job.script.commands), *called)
 
     def adds_marks(self, path: str) -> bool:
         """Return whether a conftest above *path* may put marks on its tests."""

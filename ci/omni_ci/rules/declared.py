@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from omni_hardware.vocabulary import DEFAULT, Vocabulary
 # What projects call the number of devices that a decorator of theirs asks for.
 _COUNTS = ("num_cards", "num_gpus")
 _COUNTING = "device_count"
+# Characters of a file: a syntax tree takes a hundred times the memory of its text.
+READ_AT_MOST = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +57,39 @@ class Skipped:
     is_too_few: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Why nothing can be said of a module, and the line that says it."""
+
+    because: str
+    line: int = 1
+
+
 def declared_tests(text: str, vocabulary: Vocabulary = DEFAULT) -> tuple[DeclaredTest, ...] | None:
     """Return the tests of a module, None where its text is no Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in somebody's string is not ours to tell
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(text)
+    if isinstance(tree, Unread):
         return None
     declarations = Declarations(tree, vocabulary)
     return tuple(_test(one, declarations) for one in declarations.walk() if _is_test(one))
+
+
+def parsed(text: str) -> ast.Module | Unread:
+    """Return the syntax tree of a module, or why it has none; bytes that are no UTF-8 stand in *text* as surrogates."""
+    if len(text) > READ_AT_MOST:
+        return Unread(f"has {len(text):,} characters, and lint reads {READ_AT_MOST:,} of a file at most")
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor} cannot parse it"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in somebody's string is not ours to tell
+            # as bytes, so that a `coding:` line counts
+            return ast.parse(text.encode("utf-8", "surrogateescape"))
+    except SyntaxError as error:
+        return Unread(f"{python}: {error.msg}", error.lineno or 1)
+    except ValueError as error:
+        return Unread(f"{python}: {error}")
+    except (RecursionError, MemoryError):
+        return Unread(f"{python}: it is nested too deeply")
 
 
 def need_of(variant: Variant, platform: str | None, vocabulary: Vocabulary) -> Need | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omni_ci.hardware.pod_checks import docker_configs, mappings, pods_of
+from omni_ci.hardware.plugins import docker_configs, mappings, pods_of
 from omni_ci.hardware.presets import Preset, SkuPreset
+from omni_ci.interpolation import at_run_time
 from omni_ci.rendering.jobs import job_count
 from omni_ci.rules.rule import Found
-from omni_ci.rules.watches import Watch
+from omni_ci.selection.watches import Watch
 from omni_ci.shell.runs import PytestRun, Script, parse, pytest_runs
 from omni_ci.yaml.document import Where
 from omni_ci.yaml.model import Group, PipelineFile, Step, step_id
@@ -20,7 +21,6 @@ from omni_ci.yaml.model import Group, PipelineFile, Step, step_id
 _LOOKS = frozenset(
     ["--omni-doctor", "--collect-only", "--co", "--version", "-V", "--help", "-h", "--markers", "--fixtures"]
 )
-_DOLLARS = re.compile(r"\$\$|\\\$")
 # What makes the jobs of a parallel step differ, and those of two steps.
 _OF_THE_JOB = re.compile(r"BUILDKITE_(?:PARALLEL_JOB|JOB_ID)\b|\{\{ *matrix")
 _OF_THE_STEP = re.compile(r"BUILDKITE_(?:STEP_ID|STEP_KEY|LABEL)\b")
@@ -81,7 +81,7 @@ class Job:
         """Its commands as the shell reads them, those of its preset first, without the dollars that upload takes."""
         row = self.preset.row if self.preset else None
         setup = row.setup if isinstance(row, SkuPreset) else ()
-        return _DOLLARS.sub("$", "\n".join((*setup, *self.step.commands)))
+        return at_run_time("\n".join((*setup, *self.step.commands)))
 
     @property
     def script(self) -> Script:
@@ -109,7 +109,7 @@ class Job:
         paths = self.rendered.get("artifact_paths") or ()
         listed = [str(path) for path in ([paths] if isinstance(paths, str) else paths)]
         uploaded = [one.words[3] for one in self.script.commands if _is_upload(one.words)]
-        both = (part.strip() for text in (*listed, *uploaded) for part in _DOLLARS.sub("$", text).split(";"))
+        both = (part.strip() for text in (*listed, *uploaded) for part in at_run_time(text).split(";"))
         return tuple(dict.fromkeys(part.removeprefix("./") for part in both if part))
 
     @property

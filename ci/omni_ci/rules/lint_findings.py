@@ -15,7 +15,7 @@ _ANNOTATED_AT_MOST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Finding:
+class LintFinding:
     """What a rule found, at its place; *code*, *subject* and *key* name it wherever it moves."""
 
     file: str

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from omni_ci.errors import GuardError
 from omni_ci.runner import artifacts, caches
-from omni_ci.runner.given import Given, commands_of
+from omni_ci.runner.given import Given, given_by
 from omni_ci.runner.guards import Situation, check
 from omni_ci.runner.heading import heading
+from omni_ci.runner.orphans import adopted
 from omni_ci.runner.outcome import Outcome
 from omni_ci.runner.platforms import ALLOW_NO_TESTS, Platform, completed, platform_of
 from omni_ci.runner.running import GRACE_S, run_items
@@ -22,6 +23,8 @@ from omni_ci.runner.stopping import Stop
 from omni_ci.runner.table import lines
 from omni_ci.shell.runs import pytest_runs
 from omni_hardware.errors import strip_controls
+
+_UNSEEN = "this system gives us no orphans: a process left behind that cleared its environment and left its group is not found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +52,18 @@ def execute(asked: Asked, *, environ: Mapping[str, str], cwd: Path, stop: Stop) 
     _say(heading(environ, own, platform=asked.platform, count=len(given.commands), source=given.source))
     _say(f"note: {note}" for note in (*given.notes, *without_path(platform, given.commands)))
     try:
-        outcome = run_items(
-            given.commands,
-            cwd=cwd,
-            environ={**environ, **own.variables, **each},
-            timeout_s=asked.timeout_s,
-            grace_s=asked.grace_s,
-            stop=stop,
-        )
+        with adopted() as orphans:
+            outcome = run_items(
+                given.commands,
+                cwd=cwd,
+                environ={**environ, **own.variables, **each},
+                timeout_s=asked.timeout_s,
+                grace_s=asked.grace_s,
+                stop=stop,
+                orphans=orphans,
+            )
+        if orphans is None:
+            outcome = replace(outcome, notes=(*outcome.notes, _UNSEEN))
         return _closed(outcome, environ, patterns, cwd, fail_on_leaks=asked.fail_on_leaks)
     finally:
         if caches.job_name(environ) != caches.LOCAL:
@@ -78,7 +85,7 @@ def _guarded(asked: Asked, platform: Platform, environ: Mapping[str, str]) -> tu
     problems: list[str] = []
     given = patterns = None
     with _kept(problems):
-        given = commands_of(environ, asked.words)
+        given = given_by(environ, asked.words)
     with _kept(problems):
         patterns = artifacts.patterns_of(environ)
     with _kept(problems):

@@ -26,7 +26,7 @@ class Given:
     notes: tuple[str, ...] = ()
 
 
-def commands_of(environ: Mapping[str, str], words: Sequence[str] = ()) -> Given:
+def given_by(environ: Mapping[str, str], words: Sequence[str] = ()) -> Given:
     """Return the items: *words* from the command line, else OMNI_COMMANDS, else TEST_COMMANDS.
 
     One word is a shell command, several are one command with its arguments. Raises GuardError where there is nothing

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from omni_ci.errors import GuardError
+from omni_ci.runner.orphans import Orphans
 from omni_ci.runner.outcome import SIGNALLED, TIMED_OUT, Outcome, Stopped, judge
 from omni_ci.runner.records import PRELUDE, parse, prelude, script
 from omni_ci.runner.stopping import Stop
@@ -43,18 +44,19 @@ def run_items(
     out: TextIO | None = None,
     log: Path | None = None,
     stop: Stop | None = None,
+    orphans: Orphans | None = None,
 ) -> Outcome:
     """Run *commands* in order in one bash and return what became of each.
 
     timeout_s: for all of them together; then the whole tree gets TERM, and KILL after *grace_s* seconds. out: where
     the table of statuses is written at the end, None for nowhere. log: the file that takes what the commands print,
-    None for our own streams. stop: asked again and again whether to end early. Raises GuardError where no bash can be
-    started: nothing was run.
+    None for our own streams. stop: asked again and again whether to end early. orphans: those that we adopt, where
+    these commands alone can have any. Raises GuardError where no bash can be started: nothing was run.
     """
     with _aside() as (written, aside), _streams(log) as stream:
         titles = [title(number, len(commands), command) for number, command in enumerate(commands, 1)]
         text = script(commands, titles, aside=aside)
-        tree = _started(text, cwd=cwd, environ=environ, stream=stream)
+        tree = replace(_started(text, cwd=cwd, environ=environ, stream=stream), orphans=orphans)
         began = time.monotonic()
         try:
             stopped = _waited(tree, timeout_s, grace_s, stop or Stop())
@@ -66,11 +68,15 @@ def run_items(
     outcome = judge(commands, records, shell=code, seconds=seconds, stopped=stopped)
     outcome = replace(outcome, leaked=leaked, notes=(*outcome.notes, *notes))
     if out is not None:
-        # whoever reads us may have left: that must not replace the commands' status
-        with contextlib.suppress(OSError, ValueError):
-            out.writelines(f"{line}\n" for line in lines(outcome))
-            out.flush()
+        _tell(out, outcome)
     return outcome
+
+
+def _tell(out: TextIO, outcome: Outcome) -> None:
+    # whoever reads us may have left: that must not replace the commands' status
+    with contextlib.suppress(OSError, ValueError):
+        out.writelines(f"{line}\n" for line in lines(outcome))
+        out.flush()
 
 
 def _started(text: str, *, cwd: Path, environ: Mapping[str, str], stream: IO[bytes] | None) -> Tree:
@@ -114,6 +120,8 @@ def _waited(tree: Tree, timeout_s: float | None, grace_s: float, stop: Stop) -> 
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     pause = _FIRST_POLL_S
     while not _has_ended(tree.shell):
+        if tree.orphans:
+            tree.orphans.reap(but=tree.shell.pid)
         if stop.number is not None:
             asked = signal.SIGINT if stop.number == signal.SIGINT else signal.SIGTERM
             how = _end(tree, asked, grace_s)

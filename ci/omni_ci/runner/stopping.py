@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -31,9 +31,16 @@ class Stop:
 def heard_signals() -> Iterator[Stop]:
     """Yield a Stop that hears SIGTERM, SIGINT and SIGHUP until the block ends."""
     stop = Stop()
-    before = {number: signal.signal(number, stop.hear) for number in _HEARD}
-    try:
+    with told_signals(stop.hear):
         yield stop
+
+
+@contextmanager
+def told_signals(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Have *hear* called for SIGTERM, SIGINT and SIGHUP until the block ends."""
+    before = {number: signal.signal(number, hear) for number in _HEARD}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from omni_ci.runner.orphans import Orphans
 from omni_hardware.errors import strip_controls
 from omni_hardware.processes import Ending, descendants, is_alive, named, stop_trees, tagged
 
@@ -22,14 +23,19 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A shell that leads a group of its own, and carries *tag* in its environment as everything below it does."""
+    """A shell that leads a group of its own, and carries *tag* in its environment as everything below it does.
+
+    orphans: what the kernel hands us when its parent dies; None where it does not, or to more trees than this one.
+    """
 
     shell: subprocess.Popen[bytes]
     tag: str
+    orphans: Orphans | None = None
 
     def members(self) -> list[psutil.Process]:
-        """Return what lives below the shell, in its group, or anywhere with its tag; without the shell."""
-        found = [*descendants(self.shell.pid), *tagged(TAG, self.tag)]
+        """Return what lives below the shell, in its group, anywhere with its tag, or as an orphan; without the shell."""
+        orphans = self.orphans.living() if self.orphans else []
+        found = [*descendants(self.shell.pid), *tagged(TAG, self.tag), *orphans]
         return list({one.pid: one for one in found if one.pid != self.shell.pid}.values())
 
     def end(self, number: int, *, grace_s: float) -> Ending:

@@ -11,8 +11,7 @@ from omni_ci.repository.places import Tree
 from omni_ci.selection.asking import Asked
 from omni_ci.selection.beside import other_pipelines
 from omni_ci.selection.facts import Decision, Reason, Rule
-from omni_ci.selection.mirrors import Mirrors
-from omni_ci.selection.only import VARIABLE, Named, named_steps
+from omni_ci.selection.only import VARIABLE, NamedSteps, named_steps
 from omni_ci.yaml.model import step_id
 from omni_hardware.errors import InputError
 
@@ -28,9 +27,7 @@ class Settled:
     notices: tuple[str, ...] = ()
 
 
-def settle(
-    asked: Asked, fits: tuple[Fitted, ...], *, replay: Replay | None, tree: Tree, mirrors: Mirrors
-) -> Settled:
+def settle(asked: Asked, fits: tuple[Fitted, ...], *, replay: Replay | None, tree: Tree) -> Settled:
     """Return what is decided already about the steps of *fits*.
 
     Raises InputError for a key that no step has, for one whose step has no hardware here, and for a stored step that
@@ -45,7 +42,7 @@ def settle(
             step_id(one.name, leaf.ident) for one in pipelines for _, leaf in one.leaves()
         )
     if asked.only:
-        named = _named(asked, fits, tree, mirrors)
+        named = _named(asked, fits, tree)
         decided |= named.decided
         asked_by_name = named.asked
         notices += named.notices
@@ -68,12 +65,12 @@ def settle(
     )
 
 
-def _named(asked: Asked, fits: tuple[Fitted, ...], tree: Tree, mirrors: Mirrors) -> Named:
+def _named(asked: Asked, fits: tuple[Fitted, ...], tree: Tree) -> NamedSteps:
     planned = [fit.pipeline for fit in fits]
     names = {one.name for one in planned}
     return named_steps(
         asked.only,
         planned,
-        lambda: other_pipelines(tree, mirrors.load, without=names),
+        lambda: other_pipelines(tree, without=names),
         by=asked.only_by,
     )

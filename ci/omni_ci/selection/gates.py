@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from omni_ci.rendering.waiting import named_by
-from omni_ci.yaml.model import WAITS, Group, Leaf, PipelineFile, PlainStep
+from omni_ci.yaml.model import Group, Leaf, PipelineFile
+from omni_ci.yaml.waits import WaitGraph
 
 BETWEEN = "stands between steps that run"
 
 
-def judge_gates(
-    pipeline: PipelineFile, running: Container[str], is_gate: Callable[[Leaf], bool]
-) -> Mapping[str, tuple[bool, str]]:
-    """Return for every gate of *pipeline*, by ident, whether it runs beside the *running* idents, and why.
+def judge_gates(pipeline: PipelineFile, running: Container[str]) -> Mapping[str, tuple[bool, str]]:
+    """Return for every gate that goes along, by ident, whether it runs beside the *running* idents, and why.
 
     A gate needs a step that runs behind it in its list, a `wait` one before it too. One that a step that runs
     waits for by key stays: it may be an approval. Where every step runs, the file is uploaded as it was written.
     """
     leaves = [leaf for _, leaf in pipeline.leaves()]
-    steps = [leaf for leaf in leaves if not is_gate(leaf)]
-    gates = [leaf for leaf in leaves if is_gate(leaf)]
+    steps = [leaf for leaf in leaves if not leaf.goes_along]
+    gates = [leaf for leaf in leaves if leaf.goes_along]
     if steps and all(leaf.ident in running for leaf in steps):
         return {gate.ident: (True, BETWEEN) for gate in gates}
     awaited = _awaited(pipeline, running)
@@ -32,7 +30,7 @@ def judge_gates(
     for items in lists:
         works = [_works(item, running) for item in items]
         for index, item in enumerate(items):
-            if not isinstance(item, Group) and is_gate(item):
+            if not isinstance(item, Group) and item.goes_along:
                 found[item.ident] = _judged(item, awaited, before=works[:index], behind=works[index + 1 :])
     return found
 
@@ -44,7 +42,7 @@ def _judged(
         return True, "a step that runs waits for it"
     if not any(behind):
         return False, "no step that runs stands behind it"
-    if isinstance(gate, PlainStep) and gate.kind in WAITS and not any(before):
+    if gate.is_wait and not any(before):
         return False, "no step that runs stands before it"
     return True, BETWEEN
 
@@ -56,22 +54,12 @@ def _works(item: Group | Leaf, running: Container[str]) -> bool:
 
 def _awaited(pipeline: PipelineFile, running: Container[str]) -> set[str]:
     """Return every key that a step that runs reaches through `depends_on`, its group's included."""
-    names: dict[str, list[str]] = {}
-    todo: list[str] = []
-    for group, leaf in pipeline.leaves():
-        mine = [*named_by(leaf), *(named_by(group) if group else ())]
-        for key in _keys(group, leaf):
-            names.setdefault(key, []).extend(mine)
-        if leaf.ident in running:
-            todo += mine
+    graph = WaitGraph([pipeline])
+    todo = [key for node in graph.steps.values() if node.ident in running for key in node.keys]
     found: set[str] = set()
     while todo:
         key = todo.pop()
         if key not in found:
             found.add(key)
-            todo += names.get(key, [])
+            todo += [more for step in graph.steps_named(key) for more in step.keys]
     return found
-
-
-def _keys(group: Group | None, leaf: Leaf) -> Iterator[str]:
-    yield from (part.key for part in (group, leaf) if part is not None and part.key)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from omni_ci.configuration import ConfigKind
-from omni_ci.policy import Policy
 from omni_ci.rendering.jobs import job_count
 from omni_ci.repository.changes import ChangeSet
-from omni_ci.repository.imports import ImportGraph
-from omni_ci.repository.watching import NO_LINKS, Links
-from omni_ci.selection.facts import Case, Decision, DefinitionChange, Facts, Reason, Rule
+from omni_ci.selection.facts import Case, Decision, DefinitionChange, Evidence, Facts, Reason, Rule
 from omni_ci.selection.gates import judge_gates
 from omni_ci.selection.reasons import RULES
-from omni_ci.yaml.model import Leaf, PipelineFile, PlainStep, Step, step_id
-from omni_ci.yaml.registry import NO_REGISTRY, Registry, check_keys
+from omni_ci.yaml.model import PipelineFile, PlainStep, Step, step_id
+from omni_ci.yaml.registry import check_keys
+from omni_ci.yaml.waits import keys_of
 
 __all__ = [
     "DefinitionChange",
+    "Evidence",
     "Mode",
     "Rule",
     "Selection",
@@ -129,73 +127,48 @@ class Selection:
 
 def judge(
     pipelines: Sequence[PipelineFile],
-    changes: ChangeSet,
+    evidence: Evidence,
     *,
-    policy: Policy,
-    registry: Registry = NO_REGISTRY,
-    tree: frozenset[str] | None = None,
-    definitions: Mapping[str, DefinitionChange] | None = None,
-    configs: Mapping[str, ConfigKind] | None = None,
-    labels: Iterable[str] = (),
-    links: Links = NO_LINKS,
     mode: Mode = Mode.DIFF,
     only: Iterable[str] = (),
-    decided: Mapping[str, Decision] | None = None,
-    imports: ImportGraph | None = None,
     config_from: str = "head",
 ) -> Selection:
-    """Return a verdict on every step, in file order. Pure.
+    """Return a verdict on every step, in file order. Pure, but for the files that *evidence* reads when asked.
 
-    *tree* holds the paths at the head (None: not known, so that vanished paths cannot be told). *definitions*
-    maps `file#ident` to steps whose rendered form differs from the base's. *configs* maps the presets,
-    template, registry and policy files in use to what they are: listed by hand, they select what they render.
-    *links* says which paths of the tree have further names. *decided* holds, by `file#ident`, what was settled
-    already: by name, by an earlier selection, by hardware that is not there; *only* are the names asked for. *imports* is asked for what
-    tests import, where policy or the step counts that.
-    Raises LoadError naming every unknown registry key.
+    *only* are the names asked for, *config_from* the side that the configuration is of. Raises LoadError naming
+    every unknown registry key.
     """
-    facts = Facts(
-        changes=changes,
-        policy=policy,
-        registry=registry,
-        tree=tree,
-        definitions=definitions or {},
-        configs=configs or {},
-        labels=tuple(dict.fromkeys(labels)),
-        links=links,
-        decided=decided or {},
-        imports=imports,
-    )
-    check_keys(tuple(pipelines), registry, facts.is_path)
+    facts = Facts(evidence=evidence)
+    check_keys(tuple(pipelines), evidence.registry, facts.is_path)
     verdicts = [verdict for pipeline in pipelines for verdict in _judge_file(pipeline, facts, mode)]
     return Selection(
-        changes=changes,
-        policy=policy.digest,
+        changes=evidence.changes,
+        policy=evidence.policy.digest,
         config_from=config_from,
         mode=mode,
-        labels=facts.labels,
+        labels=evidence.labels,
         only=tuple(only),
         verdicts=tuple(verdicts),
-        notices=(*changes.notices, *registry.notices, *facts.notices),
+        notices=(*evidence.changes.notices, *evidence.registry.notices, *facts.notices),
     )
 
 
 def _judge_file(pipeline: PipelineFile, facts: Facts, mode: Mode) -> Iterator[Verdict]:
     """Yield the verdicts in file order; a gate goes along with the steps around it."""
     cases = [Case(pipeline.name, group, leaf) for group, leaf in pipeline.leaves()]
-    judged = {case.leaf.ident: _judge_step(case, facts, mode) for case in cases if not _goes_along(case.leaf)}
+    judged = {case.leaf.ident: _judge_step(case, facts, mode) for case in cases if not case.leaf.goes_along}
     running = frozenset(ident for ident, (runs, _) in judged.items() if runs)
-    for ident, (stays, because) in judge_gates(pipeline, running, _goes_along).items():
+    for ident, (stays, because) in judge_gates(pipeline, running).items():
         judged[ident] = (stays, Reason(Rule.DEFAULT, because))
     for case in cases:
         runs, reason = judged[case.leaf.ident]
-        if running and not runs and isinstance(case.leaf, PlainStep) and _goes_along(case.leaf):
+        if running and not runs and isinstance(case.leaf, PlainStep) and case.leaf.goes_along:
             facts.notices.append(f"{case.place} ({case.leaf.kind}) is left out: {reason.because}")
         yield _verdict(case, reason, runs=runs)
 
 
 def _judge_step(case: Case, facts: Facts, mode: Mode) -> Decision:
-    if (settled := facts.decided.get(case.id)) is not None:
+    if (settled := facts.evidence.decided.get(case.id)) is not None:
         return settled
     if mode is Mode.ALL:
         return True, Reason(Rule.DEFAULT, "everything was asked for")
@@ -207,10 +180,6 @@ def _judge_step(case: Case, facts: Facts, mode: Mode) -> Decision:
         if reason := rule(case, facts):
             return True, reason
     return False, facts.why_not(case)
-
-
-def _goes_along(leaf: Leaf) -> bool:
-    return leaf.is_gate and leaf.source_file_dependencies is None
 
 
 def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
@@ -228,19 +197,9 @@ def _verdict(case: Case, reason: Reason, *, runs: bool) -> Verdict:
         jobs=job_count(leaf.parallelism, leaf.matrix) if isinstance(leaf, Step) else 1,
         minutes=timeout,
         minutes_from="timeout" if timeout is not None else None,
-        depends_on=_depends_on(case),
-        is_gate=_goes_along(leaf),
+        depends_on=keys_of(case.group.depends_on if case.group else None, leaf.depends_on),
+        is_gate=leaf.goes_along,
     )
-
-
-def _depends_on(case: Case) -> tuple[str, ...]:
-    """Return the keys a step waits for, its group's first."""
-    names: list[str] = []
-    for value in (case.group.depends_on if case.group else None, case.leaf.depends_on):
-        for item in value if isinstance(value, list) else [value]:
-            name = item.get("step") if isinstance(item, dict) else item
-            names += [name] if isinstance(name, str) else []
-    return tuple(dict.fromkeys(names))
 
 
 def _as_values(verdict: Verdict) -> dict[str, Any]:

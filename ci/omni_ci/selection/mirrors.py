@@ -9,31 +9,19 @@ from omni_ci.configuration import Configuration
 from omni_ci.hardware.inference import Fitted, fitted
 from omni_ci.yaml.loading import load_pipeline
 from omni_ci.yaml.model import PipelineFile
-from omni_hardware.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrors:
     """*chip* is what all steps shall run on instead (MIRROR_HW), *amd* which of the older AMD lists counts."""
 
-    vocabulary: Vocabulary
     chip: str | None = None
     amd: str | None = None
-    markers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], vocabulary: Vocabulary, markers: tuple[str, ...] = ()) -> Mirrors:
-        """Return what *environ* asks for; *markers* are the project's own, which its tests may be selected by."""
-        return cls(
-            vocabulary=vocabulary,
-            chip=environ.get("MIRROR_HW") or None,
-            amd=environ.get("AMD_MIRROR_HW") or None,
-            markers=markers,
-        )
-
-    def load(self, text: str, name: str) -> PipelineFile:
-        """Return the pipeline in *text*. Raises LoadError."""
-        return load_pipeline(text, name=name)
+    def of(cls, environ: Mapping[str, str]) -> Mirrors:
+        """Return what *environ* asks for."""
+        return cls(chip=environ.get("MIRROR_HW") or None, amd=environ.get("AMD_MIRROR_HW") or None)
 
     def fit(self, pipeline: PipelineFile, configuration: Configuration) -> Fitted:
         """Return *pipeline* with the hardware of its steps. Raises InputError and LoadError."""
@@ -43,10 +31,10 @@ class Mirrors:
             platform=configuration.equipment(pipeline.name).platform,
             mirror_hw=self.chip,
             amd_mirror_hw=self.amd,
-            vocabulary=self.vocabulary,
-            more_marks=self.markers,
+            vocabulary=configuration.vocabulary,
+            more_marks=configuration.markers,
         )
 
     def read(self, text: str, name: str, configuration: Configuration) -> Fitted:
         """Return the pipeline in *text* with the hardware of its steps. Raises InputError and LoadError."""
-        return self.fit(self.load(text, name), configuration)
+        return self.fit(load_pipeline(text, name=name), configuration)

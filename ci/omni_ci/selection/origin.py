@@ -1,4 +1,4 @@
-"""Where presets, registry, policy and templates are read from: the head, or the base a fork branched off."""
+"""Where presets, registry, policy, templates and the project's own words are read from: the head, or the base a fork branched off."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from omni_ci.repository.places import Commit, Tree
 from omni_ci.selection.asking import Side
 from omni_hardware.errors import InfrastructureError
 
-_WHAT = "presets, dependencies, policy and templates"
+_WHAT = "presets, dependencies, policy, templates and [tool.omni]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The *files* of one *side*, why in *notices*, and the *changes* that were looked up to find the base."""
+    """The *files* of one *side*, why in *notices*, and the *changes* that were looked up to find the base.
+
+    *tests* are the files that pipelines and tests are of, where that is the other side.
+    """
 
     files: Files
+    tests: Files | None = None
     side: Side = "head"
     changes: ChangeSet | None = None
     notices: tuple[str, ...] = ()
@@ -38,9 +42,9 @@ def origin_of(
     if asked == "head" or (asked is None and fork is None):
         if fork is None:
             return Origin(files=tree)
-        what = f"{_WHAT} are read from the head of the fork {fork}, as --config-from head asks"
+        what = f"{_WHAT} are read from the head of {fork}, as --config-from head asks"
         return Origin(files=tree, notices=(what,))
-    why = "as --config-from base asks" if asked else f"since the pull request comes from the fork {fork}"
+    why = "as --config-from base asks" if asked else f"since the pull request comes from {fork}"
     changes = find()
     if changes.base is None:
         reason = changes.reason or "the changes were listed by hand"
@@ -50,4 +54,4 @@ def origin_of(
         )
     what = f"{_WHAT} are read from the merge base {changes.base[:12]}, {why}"
     commit = Commit(Repository(tree.root), changes.base)
-    return Origin(files=commit, side="base", changes=changes, notices=(what,))
+    return Origin(files=commit, tests=tree, side="base", changes=changes, notices=(what,))

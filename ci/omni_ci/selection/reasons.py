@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from omni_ci.configuration import ConfigKind
 from omni_ci.repository.imports import chain
-from omni_ci.repository.patterns import literal_prefix, matching
-from omni_ci.repository.watching import PathIndex
+from omni_ci.repository.named_tests import Named, Place, conftests_above, first_at
+from omni_ci.repository.pytest_settings import settings_files
 from omni_ci.selection.facts import Case, Facts, Reason, Rule
-from omni_ci.shell.invocations import Invocations, invocations
+from omni_ci.selection.watches import listing
+from omni_ci.shell.invocations import invocations
 from omni_ci.yaml.model import Step
 from omni_ci.yaml.registry import is_key
-
-_WILD = re.compile(r"[*?\[]")
 
 
 def diff_unknown(_case: Case, facts: Facts) -> Reason | None:
@@ -29,7 +26,7 @@ def diff_unknown(_case: Case, facts: Facts) -> Reason | None:
 def labelled(case: Case, facts: Facts) -> Reason | None:
     """A label of the pull request beats the filter."""
     names = [case.leaf.ident, case.leaf.label, case.group.group if case.group else None]
-    for label in facts.labels:
+    for label in facts.evidence.labels:
         for pattern in facts.policy.labels.get(label, ()):
             if any(name and fnmatchcase(name, pattern) for name in names):
                 return Reason(Rule.LABEL, f"label {label!r} asks for it")
@@ -48,7 +45,7 @@ def run_all(case: Case, facts: Facts) -> Reason | None:
 
 def definition(case: Case, facts: Facts) -> Reason | None:
     """The step itself is what changed."""
-    change = facts.definitions.get(case.id)
+    change = facts.evidence.definitions.get(case.id)
     return Reason(Rule.SELF, change.because) if change else None
 
 
@@ -60,10 +57,11 @@ def listed_definition(case: Case, facts: Facts) -> Reason | None:
     renders = {
         ConfigKind.PRESETS: uses_preset,
         ConfigKind.TEMPLATE: uses_preset,
+        ConfigKind.VOCABULARY: uses_preset,
         ConfigKind.REGISTRY: any(is_key(entry) for entry in (*case.own, *case.gate)),
         ConfigKind.POLICY: True,
     }
-    mine = [case.file, *(path for path, kind in facts.configs.items() if renders[kind])]
+    mine = [case.file, *(path for path, kind in facts.evidence.configs.items() if renders[kind])]
     listed = next((path for path in mine if path in facts.changed), None)
     return (
         Reason(Rule.SELF, f"{listed} is listed and there is no base to compare it with") if listed else None
@@ -84,29 +82,30 @@ def own_tests(case: Case, facts: Facts) -> Reason | None:
     """A test file the step runs changed, or a conftest above one."""
     if not isinstance(case.leaf, Step) or not (case.own or case.gate):
         return None
-    runs = invocations(case.leaf.commands)
-    if runs.problem:
-        facts.notices.append(
-            f"{case.place}: its shell cannot be read ({runs.problem}); test paths are a guess"
-        )
-    paths = list(_test_paths(runs, facts))
-    if unknown := [word for word in runs.words if word.startswith("$")]:
+    if problem := invocations(case.leaf.commands).problem:
+        facts.notices.append(f"{case.place}: its shell cannot be read ({problem}); test paths are a guess")
+    named = facts.named_tests(case.leaf.commands)
+    if unknown := dict.fromkeys(word for one in named for word in one.unknown):
         facts.notices.append(f"{case.place}: what {', '.join(unknown)} holds is not known; it may name tests")
-    elif runs.runs_pytest and not paths:
-        facts.notices.append(f"{case.place}: pytest gets no path, so that its own test files are not known")
-    return next((reason for path in paths if (reason := _changed_test(path, facts))), None)
+    return next((hit for one in named for place in one.places if (hit := _changed(one, place, facts))), None)
+
+
+def pytest_settings(case: Case, facts: Facts) -> Reason | None:
+    """What pytest reads its settings from tells it something else: other tests, other options."""
+    if not (facts.changed_settings and isinstance(case.leaf, Step) and (case.own or case.gate)):
+        return None
+    starts = dict.fromkeys(one.settings_from for one in facts.named_tests(case.leaf.commands))
+    found = (_settings_change(start, facts) for start in starts if start is not None)
+    return next(filter(None, found), None)
 
 
 def imported(case: Case, facts: Facts) -> Reason | None:
     """A file changed that the step's tests lead to by import statements, where the step or policy counts those."""
-    if facts.imports is None or not isinstance(case.leaf, Step) or not (case.own or case.gate):
+    if facts.evidence.imports is None or not isinstance(case.leaf, Step) or not (case.own or case.gate):
         return None
     if (case.leaf.imports or facts.policy.imports) != "union":
         return None
-    paths = list(_test_paths(invocations(case.leaf.commands), facts))
-    files = {file for path in paths for file in _files_at(path, facts.head) if file.endswith(".py")}
-    files |= {conftest for path in paths for conftest in _conftests(path) if conftest in facts.head}
-    reached = facts.imported_by(tuple(sorted(files)))
+    reached = facts.imported_by(case.leaf.commands)
     hit = next((path for path in facts.names if path in reached and reached[path] is not None), None)
     return (
         Reason(Rule.IMPORT, f"{hit} changed, which its tests import: {chain(reached, hit)}") if hit else None
@@ -139,51 +138,43 @@ RULES: tuple[Callable[[Case, Facts], Reason | None], ...] = (
     listed_definition,
     watched,
     own_tests,
+    pytest_settings,
     imported,
     coverage_input,
     nothing_declared,
 )
 
 
-def _test_paths(runs: Invocations, facts: Facts) -> Iterator[str]:
-    """Yield the words that are paths: written like one, or a folder at the head."""
-    for word in runs.words:
-        if word.startswith((".", "/", "$")):
-            continue
-        if "/" in word or word.endswith(".py") or _WILD.search(word) or facts.head.holds(word):
-            yield word
-
-
-def _changed_test(path: str, facts: Facts) -> Reason | None:
-    if hit := _first_at(path, facts.code):
-        place = "its own test file" if hit == path else f"under its test path {path}"
-        return Reason(Rule.TEST, f"{hit} changed, {place}")
-    if (module := facts.links.submodule_of(path)) and module in facts.changed:
-        return Reason(Rule.TEST, f"{module} changed, the submodule that holds {path}")
-    for conftest in _conftests(path):
-        if hit := _first_at(conftest, facts.changed):
-            return Reason(Rule.TEST, f"{hit} changed, a conftest of {path}")
+def _changed(named: Named, place: Place, facts: Facts) -> Reason | None:
+    index = facts.changed_tests(named.settings.test_files) if place.is_searched else facts.code
+    if hit := named.first(place, index):
+        said = "its own test file" if hit == place.path else place.said
+        return Reason(Rule.TEST, f"{hit} changed, {said}")
+    if (module := facts.links.submodule_of(place.path)) and module in facts.changed:
+        return Reason(Rule.TEST, f"{module} changed, the submodule that holds {place.path}")
+    for conftest in conftests_above(place.path):
+        if hit := first_at(conftest, facts.changed):
+            return Reason(Rule.TEST, f"{hit} changed, a conftest of {place.path}")
     return None
 
 
-def _first_at(path: str, index: PathIndex) -> str | None:
-    """Return the first path of *index* that *path*, which may hold wildcards, names: a file, or one in a folder."""
-    if not _WILD.search(path):
-        return index.first_under(path)
-    return next(iter(_files_at(path, index)), None)
-
-
-def _files_at(path: str, index: PathIndex) -> list[str]:
-    """Return all paths of *index* that *path*, which may hold wildcards, names."""
-    if not _WILD.search(path):
-        bare = path.rstrip("/")
-        return [*([bare] if bare in index else []), *index.under(f"{bare}/")]
-    pattern = re.sub(r"\[[^\]]*\]", "?", path)
-    return matching(index.under(literal_prefix(pattern)), [pattern, f"{pattern}/**"])
-
-
-def _conftests(path: str) -> Iterator[str]:
-    folder = path
-    while folder:
-        folder = posixpath.dirname(folder)
-        yield posixpath.join(folder, "conftest.py")
+def _settings_change(folder: str, facts: Facts) -> Reason | None:
+    """Return why pytest, which looks for its settings from *folder* upwards, is told something else."""
+    changed = [path for path in settings_files(folder) if path in facts.changed_settings]
+    if not changed:
+        return None
+    now, before = facts.evidence.pytest.of(folder), facts.evidence.pytest_before
+    if facts.changes.is_listed:
+        # one that is not here any more may have been what was read
+        read = next((path for path in changed if path == now.file or path not in facts.head), None)
+        because = (
+            f"{read} is listed, which pytest reads its settings from, and there is no base to compare with"
+        )
+        return Reason(Rule.TEST, because) if read else None
+    then = before.of(folder) if before else now
+    if then.file != now.file:
+        because = f"pytest reads its settings from {now.file or 'nowhere'}, and at the base from {then.file or 'nowhere'}"
+        return Reason(Rule.TEST, because)
+    differing = now.differs(then)
+    because = f"{now.file} changed, and in it what pytest is told: {listing(differing)}"
+    return Reason(Rule.TEST, because) if differing else None

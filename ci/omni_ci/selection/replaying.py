@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,10 +114,21 @@ class Replay:
         known = {one: (step.runs, Reason(step.rule, step.because)) for one, step in stored.items()}
         return {one: known.get(one, new) for one in present}
 
-    def differences(self, verdicts: Sequence[Verdict], *, policy: str, side: str) -> tuple[str, ...]:
-        """Return a sentence for everything that is not as it was; the verdicts themselves are."""
+    def differences(
+        self,
+        verdicts: Sequence[Verdict],
+        *,
+        policy: str,
+        side: str,
+        commit: Callable[[str], str | None] = lambda _: None,
+    ) -> tuple[str, ...]:
+        """Return a sentence for everything that is not as it was; the verdicts themselves are.
+
+        *commit* resolves what names a commit; where it does not even know HEAD, nobody can say what this tree is.
+        """
         stored = {f"{step.file}#{step.key}": step for step in self.stored.steps}
-        found = [
+        found = [*self._another_commit(commit)]
+        found += [
             line
             for verdict in verdicts
             if (step := stored.get(verdict.id)) is not None
@@ -129,9 +140,18 @@ class Replay:
             found.append(
                 f"configuration is read from the {side}, in {self.name} from the {self.stored.config.from_}"
             )
-        if self.stored.config.policy not in ("", policy):
+        # one of several pipelines is judged by one of several policies
+        then, now = (set(one.split(", ")) for one in (self.stored.config.policy, policy))
+        if self.stored.config.policy and not now <= then:
             found.append(f"the policy is not the one of {self.name}")
         return (*found[:_SHOWN], *_rest(len(found) - _SHOWN))
+
+    def _another_commit(self, commit: Callable[[str], str | None]) -> Iterator[str]:
+        then, here = self.stored.diff.head, commit("HEAD")
+        if then is None or here is None or (found := commit(then)) == here:
+            return
+        unknown = "" if found else ", which is no commit of this clone"
+        yield f"{self.name} was made for {then[:12]}{unknown}, and this is {here[:12]}"
 
     def _compared(self, step: StoredStep, verdict: Verdict) -> Iterator[str]:
         if step.runs != verdict.runs:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ksh"])
 TAKE_A_SCRIPT = frozenset(["eval", "trap"])
@@ -23,8 +23,9 @@ class Command:
     assignments or a redirection. assigns: the `A=b` before it. before, after: the operator on either side, "" where
     a line, a list or the script starts or ends. inside: what it stands in, outermost first: "subshell", "$()",
     "bash -c", "bash <<", "eval", "trap", "if" (a condition), "then", "while", "for", "do", "case", "function", "{ }".
-    redirects: (operator, target) pairs. folder: where `cd` has led: "" is where the script starts. is_inverted: `!`
-    stands before it.
+    within: a number for each of these, the same for what stands in the same one. redirects: (operator, target) pairs.
+    folder: where `cd` has led: "" is where the script starts. is_inverted: `!` stands before it, or before what it
+    stands in.
     """
 
     words: tuple[str, ...]
@@ -32,6 +33,7 @@ class Command:
     before: str = ""
     after: str = ""
     inside: tuple[str, ...] = ()
+    within: tuple[int, ...] = ()
     assigns: tuple[tuple[str, str], ...] = ()
     redirects: tuple[tuple[str, str], ...] = ()
     folder: str = ""
@@ -45,11 +47,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script's commands; problem: why they may not be what a shell would run, None where they are exact."""
+    """A script's commands; problem: why they may not be what a shell would run, None where they are exact.
+
+    functions: the names of the functions that it defines, by the number that `within` of their commands has.
+    """
 
     commands: tuple[Command, ...]
     problem: str | None = None
     loops: frozenset[str] = frozenset()
+    functions: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def assigned(self) -> frozenset[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import count
+from operator import xor
 
 from omni_ci.shell.commands import SHELLS, TAKE_A_SCRIPT, Command, Script, shell_arguments
+from omni_ci.shell.drafts import Draft, Opened
 from omni_ci.shell.lexer import tokenized
 from omni_ci.shell.tokens import ASSIGNMENT, REDIRECTIONS, TOO_DEEP, Token
 
@@ -27,38 +30,30 @@ def parse(script: str) -> Script:
     tokens, problem = tokenized(script)
     parser = _Parser(tokens, problem=problem)
     parser.read()
-    return Script(commands=tuple(parser.found), problem=parser.problem, loops=frozenset(parser.loops))
-
-
-@dataclass(slots=True)
-class _Draft:
-    """The command that is being read."""
-
-    before: str = ""
-    line: int = 0
-    is_inverted: bool = False
-    words: list[Token] = field(default_factory=list)
-    assigns: list[tuple[str, str]] = field(default_factory=list)
-    redirects: list[tuple[str, Token]] = field(default_factory=list)
-    scripts: list[tuple[Token, ...]] = field(default_factory=list)
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.words or self.assigns or self.redirects)
+    return Script(
+        commands=tuple(parser.found),
+        problem=parser.problem,
+        loops=frozenset(parser.loops),
+        functions=parser.functions,
+    )
 
 
 @dataclass(slots=True)
 class _Parser:
     tokens: Sequence[Token]
     inside: tuple[str, ...] = ()
+    within: tuple[int, ...] = ()
+    is_inverted: bool = False
+    numbers: Iterator[int] = field(default_factory=count)
+    functions: dict[int, str] = field(default_factory=dict)
     folder: str = ""
     depth: int = 0
     problem: str | None = None
     found: list[Command] = field(default_factory=list)
     loops: set[str] = field(default_factory=set)
     _at: int = 0
-    _stack: list[tuple[str, str]] = field(default_factory=list)  # what is open, and the folder outside of it
-    _draft: _Draft = field(default_factory=_Draft)
+    _stack: list[Opened] = field(default_factory=list)
+    _draft: Draft = field(default_factory=Draft)
 
     def read(self) -> None:
         while self._at < len(self.tokens):
@@ -104,8 +99,9 @@ class _Parser:
             self._open("case")
             self._pattern()
         elif word == "function":
+            name = self.tokens[self._at].text if self._at < len(self.tokens) else ""
             self._at += 3 if self._next_is("(", ahead=1) else 1
-            self._open("function")
+            self._open("function", name)
         elif word == "[[":
             self._test(token)
         else:
@@ -162,15 +158,17 @@ class _Parser:
     def _parenthesis(self, text: str) -> None:
         draft = self._draft
         if text == "(" and len(draft.words) == 1 and self._next_is(")"):
-            self._draft = _Draft(before=draft.before)
+            self._draft = Draft(before=draft.before)
             self._at += 1
-            self._open("function")
+            self._open("function", draft.words[0].text)
         elif text == "(":
+            is_inverted = draft.is_empty and draft.is_inverted
             self._end("")
+            self._draft.is_inverted = is_inverted
             self._open("subshell")
         else:
             self._end("")
-            while any(what == "subshell" for what, _ in self._stack):
+            while any(one.what == "subshell" for one in self._stack):
                 if self._close() == "subshell":
                     break
 
@@ -178,16 +176,22 @@ class _Parser:
         at = self._at + ahead
         return at < len(self.tokens) and self.tokens[at].text == text
 
-    def _open(self, what: str) -> None:
-        self._stack.append((what, self.folder))
+    def _open(self, what: str, name: str = "") -> None:
+        number = next(self.numbers)
+        if name:
+            self.functions[number] = name
+        self._stack.append(Opened(what, number, self.folder, self._draft.is_inverted))
+        self._draft.is_inverted = False
 
     def _close(self) -> str:
-        what, folder = self._stack.pop() if self._stack else ("", "")
-        if what == "subshell":
-            self.folder = folder
-        if what == "{ }" and self._stack and self._stack[-1][0] == "function":
+        if not self._stack:
+            return ""
+        closed = self._stack.pop()
+        if closed.what == "subshell":
+            self.folder = closed.folder
+        if closed.what == "{ }" and self._stack and self._stack[-1].what == "function":
             self._stack.pop()
-        return what
+        return closed.what
 
     def _end(self, operator: str) -> None:
         """Finish the command that was being read; *operator* ends it."""
@@ -202,21 +206,24 @@ class _Parser:
             self._nested_text(command, draft)
         # a && goes on in the next line, and in a parenthesis
         goes_on = draft.is_empty and operator in {"", "\n"}
-        self._draft = _Draft(before=draft.before if goes_on else shown)
+        self._draft = Draft(before=draft.before if goes_on else shown)
         if operator.startswith(";;"):
             self._pattern()
 
-    def _command(self, draft: _Draft, after: str) -> Command:
+    def _command(self, draft: Draft, after: str) -> Command:
         return Command(
             words=tuple(token.text for token in draft.words),
             line=draft.line,
             before=draft.before,
             after=after,
-            inside=(*self.inside, *(what for what, _ in self._stack)),
+            inside=(*self.inside, *(one.what for one in self._stack)),
+            within=(*self.within, *(one.number for one in self._stack)),
             assigns=tuple(draft.assigns),
             redirects=tuple((operator, target.text) for operator, target in draft.redirects),
             folder=self.folder,
-            is_inverted=draft.is_inverted,
+            is_inverted=reduce(
+                xor, (one.is_inverted for one in self._stack), draft.is_inverted ^ self.is_inverted
+            ),
         )
 
     def _change_folder(self, command: Command) -> None:
@@ -234,18 +241,29 @@ class _Parser:
             self._nested(tokens, "$()")
         self._draft.scripts = []
 
-    def _nested_text(self, command: Command, draft: _Draft) -> None:
+    def _nested_text(self, command: Command, draft: Draft) -> None:
         """Read the script that the command hands to a shell as text."""
         for text, line, what in _texts(command, draft):
             tokens, problem = tokenized(text, line=line)
-            self._nested(tokens, what, problem=problem)
+            is_inverted = command.is_inverted and what != "trap"
+            self._nested(tokens, what, problem=problem, is_inverted=is_inverted)
 
-    def _nested(self, tokens: Sequence[Token], what: str, *, problem: str | None = None) -> None:
-        inside = (*self.inside, *(one for one, _ in self._stack), what)
+    def _nested(
+        self, tokens: Sequence[Token], what: str, *, problem: str | None = None, is_inverted: bool = False
+    ) -> None:
         if self.depth >= _DEEPEST:
             self.problem = self.problem or f"scripts stand more than {_DEEPEST} {TOO_DEEP}"
             return
-        inner = _Parser(tokens, inside=inside, folder=self.folder, depth=self.depth + 1)
+        inner = _Parser(
+            tokens,
+            inside=(*self.inside, *(one.what for one in self._stack), what),
+            within=(*self.within, *(one.number for one in self._stack), next(self.numbers)),
+            is_inverted=is_inverted,
+            numbers=self.numbers,
+            functions=self.functions,
+            folder=self.folder,
+            depth=self.depth + 1,
+        )
         inner.read()
         said = problem or inner.problem
         self.problem = self.problem or (
@@ -255,7 +273,7 @@ class _Parser:
         self.loops |= inner.loops
 
 
-def _texts(command: Command, draft: _Draft) -> Iterator[tuple[str, int, str]]:
+def _texts(command: Command, draft: Draft) -> Iterator[tuple[str, int, str]]:
     """Yield the scripts that *command* gets as text: the script, its line, and what runs it."""
     if command.name in TAKE_A_SCRIPT and len(command.words) > 1 and command.words[1] not in {"", "-"}:
         words = command.words[1:] if command.name == "eval" else command.words[1:2]

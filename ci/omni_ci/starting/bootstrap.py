@@ -52,10 +52,8 @@ def bootstrapped(pipeline: PipelineFile, situation: Situation, *, environ: Mappi
     draft = _Draft(situation=situation, environ=environ)
     steps = tuple(draft.part(item) for item in pipeline.steps)
     made = pipeline.model_copy(update={"steps": steps})
-    works = draft.kept - {leaf.ident for _, leaf in made.leaves() if leaf.is_gate}
-    gates = {
-        ident for ident, (stays, _) in judge_gates(made, works, lambda leaf: leaf.is_gate).items() if stays
-    }
+    works = draft.kept - {leaf.ident for _, leaf in made.leaves() if leaf.goes_along}
+    gates = {ident for ident, (stays, _) in judge_gates(made, works).items() if stays}
     return Bootstrapped(pipeline=made, runs=frozenset(works | (gates & draft.kept)), fates=tuple(draft.fates))
 
 
@@ -134,7 +132,7 @@ class _Draft:
             start = start_of(key, self.situation)
         except InputError as error:
             raise InputError(f"{part.where.file}:{part.where.line}: {error}") from None
-        if isinstance(part, Group) or not part.is_gate or start is not None:
+        if not part.is_gate or start is not None:
             self.fates.append(Fate(title=key or title, start=start))
         return start
 

@@ -8,18 +8,18 @@ from pathlib import Path, PurePosixPath
 
 from omni_ci.configuration import load_configuration
 from omni_ci.policy import Policy
-from omni_ci.repository.changes import Build, ChangeSet, changed_files, listed_changes
+from omni_ci.repository.changes import Build, ChangeSet, changed_files, listed_changes, tree_links
 from omni_ci.repository.git import Repository
 from omni_ci.repository.places import FOLDER, Tree
 from omni_ci.repository.roots import named_from_root, repository_root
 from omni_ci.repository.skip_marks import only_adds_skips
+from omni_ci.repository.watching import NO_LINKS
 from omni_ci.selection.asking import Asked
 from omni_ci.selection.only import VARIABLE, keys_from
 from omni_ci.selection.origin import origin_of
 from omni_ci.starting.builds import is_scheduled
 from omni_ci.starting.skipping import Decision, Kind, decide
 from omni_hardware.errors import InputError, did_you_mean
-from omni_hardware.project import load_project
 
 
 def decision_of(changes: ChangeSet, *, policy: Policy, root: Path, environ: Mapping[str, str]) -> Decision:
@@ -35,6 +35,7 @@ def decision_of(changes: ChangeSet, *, policy: Policy, root: Path, environ: Mapp
         skip_only=partial(_only_adds_skips, root, changes),
         policy=policy,
         unknown=changes.reason,
+        links=tree_links(root) if changes.files else NO_LINKS,
     )
 
 
@@ -50,7 +51,7 @@ def gate_decision(
     given = {kind: named_from_root(path, root=root, here=here) for kind, path in asked.given.items()}
     # read as a pipeline in the platform's folder would be
     pipeline = f"{FOLDER}/{platform}/gate"
-    load = partial(load_configuration, pipelines=[pipeline], vocabulary=load_project(root), given=given)
+    load = partial(load_configuration, pipelines=[pipeline], given=given)
 
     def diff(main_branch: str) -> ChangeSet:
         return changed_files(root, base=asked.base, head=asked.head, build=build, main_branch=main_branch)

@@ -13,6 +13,7 @@ from itertools import islice
 
 from omni_ci.policy import Policy
 from omni_ci.repository.patterns import matches
+from omni_ci.repository.watching import NO_LINKS, Links
 
 Pair = tuple[str, str]
 _FOLDER = ".buildkite/"
@@ -55,8 +56,11 @@ def decide(
     skip_only: Callable[[str], bool],
     policy: Policy,
     unknown: str | None = None,
+    links: Links = NO_LINKS,
 ) -> Decision:
     """Return what the changed *files* run; None: they are not known, *unknown* says why. Pure but for *skip_only*.
+
+    A file is whatever it is under any of its names, as in the selection: *links* says which further ones there are.
 
     *skip_only* says of a test file whether only skip marks were added to it; it is asked when nothing else has
     settled the matter.
@@ -66,16 +70,18 @@ def decide(
         return Decision(kind=Kind.NORMAL, because=f"could not resolve changed files{why}; run normal CI")
     if not files:
         return Decision(kind=Kind.NORMAL, because="no file changed; run normal CI")
-    places = policy.places()
-    pipelines = [file for file in files if file in places]
+    places, own = policy.places(), frozenset(files)
+    names = tuple(dict.fromkeys(links.names(files)))
+    pipelines = [name for name in names if name in places]
     rest = [
-        file
-        for file in files
-        if file not in places and (_steers(file, policy) or not matches(file, policy.docs))
+        name
+        for name in names
+        if name not in places and (_steers(name, policy) or not matches(name, policy.docs))
     ]
-    other = [file for file in rest if _steers(file, policy) or not matches(file, policy.skip_marks)]
+    other = [name for name in rest if _steers(name, policy) or not matches(name, policy.skip_marks)]
     # a test file costs two calls of git, so the first one that does not qualify is enough
-    other = other or list(islice((file for file in rest if not skip_only(file)), 1))
+    tests = dict.fromkeys(name if name in own else links.real(name) for name in rest)
+    other = other or list(islice((file for file in tests if not skip_only(file)), 1))
     if other:
         more = f" and {len(other) - 1} more" if len(other) > 1 else ""
         because = f"product or non-whitelisted changes present: {other[0]}{more}"
@@ -83,7 +89,7 @@ def decide(
     if not pipelines:
         because = "CI skipped — docs or pytest skip-mark changes only"
         return Decision(kind=Kind.SKIP_ALL, because=because)
-    return _gated(pipelines, policy, is_alone=len(pipelines) == len(files))
+    return _gated(pipelines, policy, is_alone=len(pipelines) == len(names))
 
 
 def _steers(file: str, policy: Policy) -> bool:

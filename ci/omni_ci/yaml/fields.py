@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from omni_ci.yaml.document import LocatedDict, Where, flattened, plain
+from omni_ci.yaml.document import LocatedDict, LocatedList, Where, flattened, plain
 
 
 def one_or_many(value: Any) -> Any:
@@ -61,10 +61,12 @@ class Located(BaseModel):
     def _remember_place(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made = handler(data)
         if isinstance(data, LocatedDict):
-            made._where, made._keys_at = data.where, data.keys_at  # noqa: SLF001 - one of two places that set them
+            made._where, made._keys_at = data.where, data.keys_at  # noqa: SLF001 - one of three places that set them
             for key, value in data.items():
                 if isinstance(value, LocatedDict):
                     _place_at_names(getattr(made, key, None), value)
+                elif isinstance(value, LocatedList):
+                    _place_words(getattr(made, key, None), value)
         return made
 
     @property
@@ -81,4 +83,13 @@ def _place_at_names(parts: Any, written: LocatedDict) -> None:
     """Let each part of a mapping start where its name is written, and not at the first key below it."""
     for name, part in parts.items() if isinstance(parts, dict) else ():
         if isinstance(part, Located):
-            part._where = written.keys_at[name]  # noqa: SLF001 - the other one
+            part._where = written.keys_at[name]  # noqa: SLF001 - the second
+
+
+def _place_words(parts: Any, written: LocatedList) -> None:
+    """Let a part that is written as a bare word start where the word stands: words do not know their place."""
+    for part, item, where in zip(
+        parts if isinstance(parts, tuple) else (), written, written.items_at, strict=False
+    ):
+        if isinstance(part, Located) and isinstance(item, str):
+            part._where = where  # noqa: SLF001 - the third

@@ -36,6 +36,7 @@ UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares", "tests", "impor
 GATES = ("wait", "waiter", "block", "input", "manual")
 PLAIN_KINDS = (*GATES, "trigger")
 WAITS = ("wait", "waiter")
+_DIVIDING = (*WAITS, "block", "manual")  # an `input` only asks, and those around it go on
 BARE_WORDS = (*WAITS, "block", "input")
 
 
@@ -54,6 +55,26 @@ class Watching(Located):
             leaves = flattened(data["source_file_dependencies"], where)
             made._dependency_places.update(leaves)  # noqa: SLF001 - the one place that sets it
         return made
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether it only holds, parts or asks, so that alone it means nothing."""
+        return False
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether it is a gate that asks nobody: it holds nothing back but what stands before it."""
+        return False
+
+    @property
+    def divides(self) -> bool:
+        """Whether it waits for all that stand before it, and all behind it for it, by their place."""
+        return False
+
+    @property
+    def goes_along(self) -> bool:
+        """Whether the steps around it decide about it: a gate that does not say which paths concern it."""
+        return self.is_gate and self.source_file_dependencies is None
 
     def dependency_place(self, entry: str) -> Where:
         """Return where *entry* of the dependency list is written."""
@@ -127,11 +148,6 @@ class Step(_Identified):
         """The mirrors that an older AMD file runs the step on, () for "on none"; None for every other file."""
         return self._mirrors
 
-    @property
-    def is_gate(self) -> bool:
-        """Whether it only holds or parts the steps around it: never."""
-        return False
-
     def written(self) -> dict[str, Any]:
         """Return the step as Buildkite would read it: only what was written, without the keys that are ours."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude=set(UPLOADER_ONLY), mode="json")
@@ -153,7 +169,7 @@ class PlainStep(_Identified):
             return {"kind": data, "body": data}
         if not isinstance(data, Mapping) or "body" in data:
             return data
-        kind = next(kind for kind in PLAIN_KINDS if kind in data)
+        kind = plain_kind(data)
         shown = {
             name: data[name] for name in ("key", "depends_on", "source_file_dependencies") if name in data
         }
@@ -163,8 +179,15 @@ class PlainStep(_Identified):
 
     @property
     def is_gate(self) -> bool:
-        """Whether it only holds or parts the steps around it, so that alone it means nothing."""
         return self.kind in GATES
+
+    @property
+    def is_wait(self) -> bool:
+        return self.kind in WAITS
+
+    @property
+    def divides(self) -> bool:
+        return self.kind in _DIVIDING
 
     def _wish(self) -> str:
         return self.key or slug(self.label or "") or self.kind
@@ -180,7 +203,13 @@ def kind_of(data: Any) -> str | None:
         return None
     if "group" in data:
         return "<group>"
-    return "<plain>" if any(kind in data for kind in PLAIN_KINDS) else "<step>"
+    return "<plain>" if plain_kind(data) else "<step>"
+
+
+def plain_kind(data: Any) -> str | None:
+    """Return the word that makes this a wait, block, input or trigger step, as written or rendered; else None."""
+    keys = data if isinstance(data, Mapping) else ()
+    return data if isinstance(data, str) else next((kind for kind in PLAIN_KINDS if kind in keys), None)
 
 
 Leaf = Step | PlainStep

@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from omni_ci.yaml.document import LocatedDict, LocatedList, Problem, Where
 from omni_hardware.errors import did_you_mean
+
+# Why Buildkite says a job ended, besides its status.
+SignalReason = Literal[
+    "*",
+    "none",
+    "agent_incompatible",
+    "agent_refused",
+    "agent_stop",
+    "cancel",
+    "process_run_error",
+    "signature_rejected",
+    "stack_error",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +84,12 @@ ANYTHING = Scalar("anything", (object,))
 _TEXTS = Either((TEXT, Listed(TEXT)))
 _FLAG_OR_TEXT = Either((FLAG, Scalar('"true" or "false"', (str,), words=("true", "false"))))
 _STATUS = Either((WHOLE, Scalar("*", (str,), words=("*",)), Listed(WHOLE, "a list of whole numbers")))
-_REASONS = (
-    "*",
-    "none",
-    "agent_incompatible",
-    "agent_refused",
-    "agent_stop",
-    "cancel",
-    "process_run_error",
-    "signature_rejected",
-    "stack_error",
-)
 _RULE = Keyed(
     {
         "exit_status": _STATUS,
         "limit": Scalar("a whole number", (int,), least=0, most=10),
         "signal": TEXT,
-        "signal_reason": Scalar("text", (str,), words=_REASONS),
+        "signal_reason": Scalar("text", (str,), words=get_args(SignalReason)),
     }
 )
 _SOFT_FAIL = Listed(Keyed({"exit_status": _STATUS}), "a list of exit codes")

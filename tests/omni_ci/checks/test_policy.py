@@ -7,6 +7,7 @@ import pytest
 from omni_ci.checks.policy import check_policy
 from omni_ci.checks.validation import validate
 from omni_ci.policy import default_policy, load_policy
+from omni_hardware.errors import OmniError
 
 POLICY = load_policy(
     """
@@ -172,3 +173,105 @@ def test_a_model_is_read_from_commands_that_travel_in_the_environment() -> None:
 
 def test_the_package_allows_everything() -> None:
     assert list(check_policy(gpu_step(queue="q", image="i", path="/anything/at/all"), default_policy())) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            docker_step(privileged=True),
+            (
+                "privileged is as good as the host path '/', which is not allowed by policy.yml: /mnt/hf-cache; to allow it "
+                "all the same, list privileged under pods.allow.host_access"
+            ),
+        ),
+        (
+            docker_step(**{"mount-docker-sock": True}),
+            "mount-docker-sock is as good as the host path '/var/run/docker.sock'",
+        ),
+        (
+            docker_step(devices=["/dev/mem"]),
+            "host path '/dev/mem' is not allowed by policy.yml: /mnt/hf-cache",
+        ),
+        (kubernetes(podSpecPatch={"hostNetwork": True}), "hostNetwork is as good as the host path '/'"),
+        (
+            {"plugins": ["docker-compose#v4"]},
+            (
+                "docker-compose cannot be judged by policy.yml, which limits images and host paths: its images, volumes "
+                "and privileges are in a file of its own; to allow it all the same, list docker-compose under"
+            ),
+        ),
+        (kubernetes(podTemplate="big"), "podTemplate cannot be judged by policy.yml"),
+    ],
+)
+def test_no_way_to_the_host_passes_by_the_lists(step: Any, said: str) -> None:
+    assert any(one.startswith(said) for one in check_policy(step, POLICY)), list(check_policy(step, POLICY))
+
+
+ALLOWING = """
+schema: 1
+pods: {allow: {images: ["registry.example/*"], host_paths: [%s], host_access: [%s]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("paths", "access", "step"),
+    [
+        ("/mnt", "privileged", docker_step(privileged=True)),
+        ("/mnt", "'*'", docker_step(privileged=True, pid="host")),
+        ("/mnt", "docker-compose", {"plugins": ["docker-compose#v4"]}),
+        ("/var/run/docker.sock", "", docker_step(**{"mount-docker-sock": True})),
+        ("'*'", "", docker_step(privileged=True, devices=["/dev/mem"], **{"mount-ssh-agent": True})),
+        ("/dev/dri*", "", docker_step(devices=["/dev/dri/card0:/dev/dri/card0"])),
+    ],
+)
+def test_a_way_to_the_host_is_allowed_by_its_word_or_by_its_path(paths: str, access: str, step: Any) -> None:
+    assert list(check_policy(step, load_policy(ALLOWING % (paths, access), name="policy.yml"))) == []
+
+
+def test_a_word_that_opens_nothing_is_refused_with_the_nearest() -> None:
+    with pytest.raises(OmniError, match=r"unknown host access 'privileges' \(did you mean 'privileged'"):
+        load_policy(ALLOWING % ("/mnt", "privileges"), name="policy.yml")
+
+
+def test_a_star_crosses_slashes_in_every_list() -> None:
+    policy = load_policy(ALLOWING % ("/mnt/*", ""), name="policy.yml")
+    assert list(check_policy(docker_step(volumes=["/mnt/a/b:/x"]), policy)) == []
+    assert list(check_policy({"image": "registry.example/a/b/c:1"}, policy)) == []
+
+
+def test_a_plugin_that_nobody_knows_is_a_notice_once() -> None:
+    steps = [
+        {"label": title, "commands": ["true"], "plugins": ["podman#v1", {"artifacts#v1": {"upload": "x"}}]}
+        for title in "ab"
+    ]
+    said = [str(one) for one in validate({"steps": steps}, policy=POLICY) if one.code == "POLICY"]
+    assert said == [
+        (
+            "steps[0]: POLICY step 'a': what plugin 'podman' runs and mounts is not judged by policy.yml (nor in 1 more "
+            "step)"
+        )
+    ]
+    assert not [one for one in validate({"steps": steps}, policy=default_policy()) if one.code == "POLICY"]
+
+
+@pytest.mark.parametrize(
+    "name", ["BUILDKITE_PLUGIN_DOCKER_PRIVILEGED", "BUILDKITE_PLUGIN_DOCKER_VOLUMES_0", "BUILDKITE_PLUGINS"]
+)
+def test_an_option_in_a_variable_passes_by_no_list(name: str) -> None:
+    """The plugin reads its options from the job's environment, where a step may write one that stands at no plugin."""
+    step = {"label": "x", "commands": ["true"], "timeout_in_minutes": 5}
+    said = f"env {name} is an option of a plugin, which policy.yml limits; write it at the plugin"
+    assert list(check_policy({**step, "env": {name: "true"}}, POLICY)) == [said]
+    whole = validate({"env": {name: "true"}, "steps": [step]}, policy=POLICY)
+    assert [one.message for one in whole if one.code == "POLICY"] == [said]
+    assert list(check_policy({**step, "env": {name: "true"}}, default_policy())) == []
+
+
+def test_a_variable_of_the_file_is_there_for_its_resource_class() -> None:
+    document = {
+        "env": {"HF_HOME": "/hf"},
+        "agents": {"resource_class": "npu-2"},
+        "steps": [{"label": "x", "commands": ["true"], "timeout_in_minutes": 5}],
+    }
+    assert [one.message for one in validate(document, policy=POLICY) if one.code == "POLICY"] == []

@@ -85,6 +85,8 @@ WRONG += [
     ("S1", step(concurrency=1), "has `concurrency` without `concurrency_group`"),
     ("S1", step(concurrency_group="g"), "has `concurrency_group` without `concurrency`"),
     ("S1", step(commands=["echo \0"]), "hold a NUL character"),
+    ("S1", step(matrix=[]), "its matrix has no value to make a job of"),
+    ("S1", step(matrix={"setup": {"a": ["x"], "b": []}}), "its matrix has no value to make a job of"),
     ("S1", step(env={"": "1"}), "env: '' is no name of a variable"),
     ("S1", step(env={"A B": "1"}), "env: 'A B' is no name of a variable"),
 ]
@@ -264,7 +266,7 @@ def test_an_unknown_key_of_the_whole_pipeline_is_found() -> None:
 def test_every_error_is_said_at_once_and_ends_with_three() -> None:
     findings = found(step(key="a b", timeout_in_minutes=0), step(depends_on="nothing"))
     with pytest.raises(
-        CheckError, match=r"problems in the generated pipeline; nothing was uploaded"
+        CheckError, match=r"problems in the generated pipeline; it is not handed on"
     ) as refused:
         require_valid(findings)
     assert refused.value.exit_code == 3

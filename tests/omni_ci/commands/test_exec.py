@@ -234,6 +234,44 @@ def test_what_is_left_behind_is_named_and_fails_only_when_asked(pod, options, co
     assert "(sleep 60)" in out
 
 
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody else hands orphans to a parent of its choice")
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--fail-on-leaks",), 1)])
+def test_what_cleared_its_environment_and_left_is_named_and_ended_too(pod, options, code):
+    left = "nohup setsid env -i sleep 61.5 >/dev/null 2>&1 &"
+    twice = "(setsid env -i bash -c 'sleep 62.5 & exec sleep 63.5' >/dev/null 2>&1 &)"
+    found, out = pod.run(*options, environ=pod.environ(left, twice))
+    assert found == code
+    named = out.partition("processes left behind, and ended now:\n")[2]
+    assert {one for one in ("(sleep 61.5)", "(sleep 62.5)", "(sleep 63.5)") if one in named} == {
+        "(sleep 61.5)",
+        "(sleep 62.5)",
+        "(sleep 63.5)",
+    }
+    living = [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert not [words for words in living if words and words[-1] in {"61.5", "62.5", "63.5"}]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody else hands orphans to a parent of its choice")
+def test_a_timeout_ends_what_cleared_its_environment(pod):
+    environ = pod.environ("(setsid env -i sleep 64.5 >/dev/null 2>&1 &); sleep 60")
+    code, _ = pod.run("--timeout", "1", "--grace", "2", environ=environ)
+    assert code == 124
+    living = [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    assert ["sleep", "64.5"] not in living
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody else hands orphans to a parent of its choice")
+def test_orphans_that_ended_do_not_stay_as_zombies(pod):
+    zombies = 'grep -sE "\\) Z $PPID " /proc/[0-9]*/stat'
+    code, out = pod.run(
+        environ=pod.environ("for i in 1 2 3; do (sleep 0.1 &); done; sleep 1", f"! {zombies}")
+    )
+    assert code == 0, out
+
+
 def test_a_reader_that_leaves_changes_no_status(pod):
     child = pod.start(environ=pod.environ("exec >/dev/null; sleep 0.5; exit 3"))
     child.stdout.close()

@@ -147,3 +147,44 @@ def test_hardware_that_is_not_there_now_holds_a_stored_step_back(
     step = json.loads(ran.out)["steps"][0]
     assert (step["runs"], step["rule"]) == (False, "hardware")
     assert f"{PIPELINE}#engine ran in s.json: now MIRROR_HW=h100" in ran.err
+
+
+def test_a_selection_of_an_older_commit_is_told_with_both_commits(stored: Any) -> None:
+    then = stored.git("rev-parse", "HEAD")
+    now = stored.commit({"src/engine/core.py": "x = 3\n"})
+    ran = stored.run("plan", "--from", "s.json", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert f"note: s.json was made for {then[:12]}, and this is {now[:12]}\n" in ran.err
+    assert ran.out == (stored.root / "s.json").read_text(encoding="utf-8")
+    generated = stored.run("generate", PIPELINE, "--from", "s.json").err
+    assert f"s.json was made for {then[:12]}, and this is {now[:12]}" in generated
+
+
+def test_a_selection_of_another_repository_is_told(stored: Any) -> None:
+    edited(stored, lambda document: document["diff"].update(head="f" * 40))
+    now = stored.git("rev-parse", "HEAD")
+    said = f"s.json was made for ffffffffffff, which is no commit of this clone, and this is {now[:12]}"
+    assert said in stored.run("plan", "--from", "s.json").err
+
+
+def test_a_selection_without_a_commit_is_of_no_other(stored: Any) -> None:
+    stored.write({"s.json": stored.run("plan", "--changed", "docs/x.md", "--format", "json").out})
+    stored.commit()
+    assert "was made for" not in stored.run("plan", "--from", "s.json").err
+
+
+def test_one_of_several_policies_is_no_other_policy(stored: Any) -> None:
+    other = ".buildkite/amd/test-ready.yml"
+    step = "steps:\n  - {label: Other, key: other, agents: {queue: q}, commands: [x]}\n"
+    stored.commit({other: step, ".buildkite/amd/policy.yml": "schema: 1\ndocs: []\n"})
+    stored.write({"s.json": stored.run("plan", "--format", "json").out})
+    assert (
+        json.loads((stored.root / "s.json").read_text(encoding="utf-8"))["config"]["policy"].count("sha256")
+        == 2
+    )
+    for name in (PIPELINE, other):
+        ran = stored.run("generate", name, "--from", "s.json")
+        assert ran.code == 0, ran.err
+        assert "the policy is not the one of" not in ran.err
+    stored.write({".buildkite/amd/policy.yml": "schema: 1\ndocs: [x]\n"})
+    assert "the policy is not the one of s.json" in stored.run("generate", other, "--from", "s.json").err

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import psutil
@@ -219,6 +220,26 @@ def test_what_buildkite_alone_can_do_is_said(here):
     assert "is a gate for people; here nothing waits for them" in done.err
 
 
+def test_a_skipped_step_is_done_for_those_that_wait_for_it(here):
+    """As for Buildkite; what it waited for itself is still waited for."""
+    here.commit(
+        pipeline(
+            step("first", "sleep 0.3; touch made"),
+            step("off", "false", "depends_on: first\nskip: true"),
+            step("by-key", "test -e made", "depends_on: off"),
+            "  - wait",
+            step("by-place", "test -e made"),
+            '  - group: Off\n    skip: flaky\n    steps: [{label: I, key: inside, commands: ["false"]}]',
+        )
+    )
+    done = here.run("run", "--all", "--jobs", "4", FILE)
+    assert done.code == 0, done.out + done.err
+    assert f"not here: {FILE}#off: it says `skip:`" in done.out
+    assert f"not here: {FILE}#inside: its group says `skip:`: flaky" in done.out
+    assert f"passed: {FILE}#by-key" in done.out
+    assert f"passed: {FILE}#by-place" in done.out
+
+
 def test_a_circle_is_an_error_before_anything_runs(here):
     here.commit(pipeline(step("a", "touch ran", "depends_on: b"), step("b", "true", "depends_on: a")))
     done = here.run("run", "--all", FILE)
@@ -325,7 +346,9 @@ def test_a_terminal_has_a_line_that_is_rewritten_and_a_pipe_has_none(here):
     assert "\x1b" not in piped.stdout
     assert "now " not in piped.stdout
     main, other = os.openpty()
-    child = subprocess.Popen(command, cwd=here.root, stdout=other, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        command, cwd=here.root, stdout=other, stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"}
+    )
     os.close(other)
     shown = b""
     while True:
@@ -338,4 +361,71 @@ def test_a_terminal_has_a_line_that_is_rewritten_and_a_pipe_has_none(here):
         shown += piece
     os.close(main)
     assert child.wait(timeout=30) == 0
-    assert f"\r\x1b[2K0/1 done; now {FILE}#a 0 s".encode() in shown
+    assert b"\r\x1b[2K0/1 done; now a 0 s" in shown
+
+
+def omni_ci(here, *tokens: str, stdout) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "omni_ci", *tokens]
+    return subprocess.Popen(command, cwd=here.root, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+def test_nothing_runs_where_the_commands_cannot_be_shown(here):
+    here.commit(pipeline(step("a", "touch ran")))
+    with Path("/dev/full").open("w") as full, omni_ci(here, "run", "--all", FILE, stdout=full) as child:
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 125
+    assert "standard output cannot be written: No space left on device; nothing was run" in err
+    assert not (here.root / "ran").exists()
+
+
+def test_a_reader_that_leaves_ends_the_run(here):
+    here.commit(pipeline(step("a", "true"), step("b", "sleep 60; touch ran", "depends_on: a")))
+    with omni_ci(here, "run", "--all", FILE, stdout=subprocess.PIPE) as child:
+        while child.stdout.readline() != "    $ sleep 60; touch ran\n":
+            pass
+        child.stdout.close()
+        began = time.monotonic()
+        assert child.wait(timeout=30) == 141
+    assert time.monotonic() - began < 20
+    assert not (here.root / "ran").exists()
+    cases = [case.get("classname") for case in ET.parse(here.root / ".omni-run/junit.xml").iter("testcase")]
+    assert cases == [f"{FILE}#a", f"{FILE}#b"]
+
+
+def test_a_disk_that_is_full_later_hides_no_result(here, tmp_path):
+    here.commit(pipeline(step("a", "true")))
+    out = tmp_path / "out"
+    code = f"""
+import io, pathlib, sys
+from omni_ci import cli
+class Full(io.StringIO):
+    def write(self, text):
+        if "passed" in text:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+    def fileno(self):
+        return pathlib.Path({str(out)!r}).open("w").fileno()
+sys.stdout = Full()
+cli.main(["run", "--all", {FILE!r}])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=here.root, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert (
+        "warning: standard output cannot be written: No space left on device; the results are in"
+        in done.stderr
+    )
+    assert ET.parse(here.root / ".omni-run/junit.xml").getroot().get("failures") == "0"
+
+
+def test_junit_is_xml_whatever_the_commands_print(here):
+    hostile = '\x00\x01\x07\x08\x0b\x1b[31m\x7f\x9b]]> <&"\ufffe\uffff \U0001f600'
+    here.commit(pipeline(step("a", "cat text; exit 3").replace("label: A", 'label: "a\\e]<&b"')))
+    (here.root / "text").write_bytes(hostile.encode() + b"\xff\xfe\xed\xa0\x80\n")
+    done = here.run("run", "--all", FILE)
+    assert done.code == 3
+    (failure,) = ET.parse(here.root / ".omni-run/junit.xml").iter("failure")
+    assert ']]> <&"' in failure.text
+    assert "\U0001f600" in failure.text
+    assert not set(failure.text) & set("\x00\x01\x07\x08\x0b\x1b\ufffe\uffff")

@@ -92,6 +92,8 @@ def in_a_job(monkeypatch: pytest.MonkeyPatch, *, retry: int) -> None:
     [
         "POST https://agent…: 503 Service Unavailable",
         "POST https://agent…: 429 Too Many Requests",
+        "POST https://agent…: too many requests",
+        "POST https://agent…: Service Unavailable",
         "dial tcp: lookup agent.buildkite.com: no such host",
         "dial tcp 10.0.0.1:443: i/o timeout",
         "connect: connection refused",
@@ -120,6 +122,8 @@ def test_an_upload_that_buildkite_has_nothing_of_is_tried_again(
         (1, "read tcp 10.0.0.2:5555->10.0.0.1:443: i/o timeout"),
         (1, "POST: 502 Bad Gateway"),
         (1, "POST: 500"),
+        (1, "POST: Internal Server Error"),
+        (1, "POST: bad gateway"),
         (1, "WARN POST: EOF (Attempt 1/2)\nfatal: POST: dial tcp 10.0.0.1:443: connection refused"),
         (1, ""),
         (137, "connection refused"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.hardware.command_env import as_environment, commands_of
+from omni_ci.hardware.command_env import as_environment, commands_as_written
 from omni_ci.interpolation import InterpolationError, interpolate
 
 # Whatever a pull request's author can put into a build, and what breaks JSON or a shell.
@@ -151,16 +151,16 @@ def test_monorepo_diff26_a_hostile_branch_name_neither_breaks_the_list_nor_runs(
 @given(st.lists(st.text(), max_size=4))
 @settings(max_examples=50)
 def test_the_commands_can_be_read_back(commands: list[str]) -> None:
-    found = commands_of({"command": "bash run.sh", "env": as_environment(commands)})
+    found = commands_as_written({"command": "bash run.sh", "env": as_environment(commands)})
     assert len(found) == len(commands)
     assert all(found[i] == one for i, one in enumerate(commands) if "$" not in one)
 
 
 def test_a_plain_steps_commands_are_read_where_they_stand() -> None:
-    assert commands_of({"command": "a"}) == ["a"]
-    assert commands_of({"commands": ["a", "b"], "env": {"OMNI_COMMANDS": "no json"}}) == ["a", "b"]
-    assert commands_of({"label": "x", "env": None}) == []
-    assert commands_of({"env": as_environment(["pytest $FOO", "x"])}) == ["pytest $FOO", "x"]
+    assert commands_as_written({"command": "a"}) == ["a"]
+    assert commands_as_written({"commands": ["a", "b"], "env": {"OMNI_COMMANDS": "no json"}}) == ["a", "b"]
+    assert commands_as_written({"label": "x", "env": None}) == []
+    assert commands_as_written({"env": as_environment(["pytest $FOO", "x"])}) == ["pytest $FOO", "x"]
 
 
 def test_older_runners_get_one_text() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.hardware.inference import Fitted, asking, check_presets, fitted
+from omni_ci.hardware.inference import Fitted, asking, fitted, require_presets
 from omni_ci.hardware.presets import Presets, load_presets
 from omni_ci.yaml.loading import LoadError, load_pipeline
 from omni_ci.yaml.model import Step
@@ -132,7 +132,7 @@ def test_every_preset_that_does_not_exist_is_named_at_once() -> None:
     ]
     pipeline = fit(*steps, platform=None).pipeline
     with pytest.raises(InputError) as caught:
-        check_presets(pipeline, presets())
+        require_presets(pipeline, presets())
     assert str(caught.value).splitlines() == [
         "p.yml:3: step 'l4_3': unknown preset 'l4_3' (did you mean 'l4_4'?); presets are in presets.yml",
         "p.yml:13: step 'a5_npu_2': unknown preset 'a5_npu_2' (did you mean 'a3_npu_2'?); presets are in presets.yml",
@@ -176,6 +176,7 @@ def test_the_shell_is_read_as_a_shell_reads_it(command: str, preset: str | None)
     ("command", "said"),
     [
         ('pytest -m "$$MARK"', '-m "$MARK" is known only at run time'),
+        ('pytest -m "\\$MARK"', '-m "$MARK" is known only at run time'),
         ("pytest -m H100 and cards_1", "`-m H100 …` has no quotes around its expression"),
         ("pytest -m 'H100 and (cards_1'", "-m 'H100 and (cards_1': column 18: expected 'and', 'or' or ')'"),
     ],

@@ -132,3 +132,100 @@ def test_every_step_is_in_one_part_and_waits_for_none_that_comes_later(
         seen |= {one["key"] for one in part.document["steps"]}
         assert all(key in seen for one in part.document["steps"] for key in one.get("depends_on", ()))
     assert sorted(chain.from_iterable(keys(parts))) == sorted(f"k{at}" for at in range(len(steps)))
+
+
+def uploaded(parts: tuple[Rendered, ...]) -> list[list[str]]:
+    """The keys of the steps of each upload, those in groups too."""
+    return [
+        [inner["key"] for item in part.document["steps"] for inner in item.get("steps", [item])]
+        for part in parts
+    ]
+
+
+def test_the_steps_of_a_large_group_are_ordered_before_they_are_divided() -> None:
+    """Cut in the file's order its pieces would wait for each other, which no order of uploads could mend."""
+    large = {"group": "g", "steps": [step("a", "d"), step("b"), step("c", "b"), step("d")]}
+    parts = split(rendered(large, step("e")), most=2)
+    assert uploaded(parts) == [["a", "d"], ["b", "c"], ["e"]]
+    assert parts[0].origins == {(0,): "p.yml:(0,)", (0, 0): "p.yml:(0, 0)", (0, 1): "p.yml:(0, 3)"}
+
+
+def test_a_step_that_stands_between_the_steps_of_a_group_divides_it() -> None:
+    group = {"group": "g", "steps": [step("a"), step("b", "x")]}
+    parts = split(rendered(group, step("x", "a")), most=2)
+    assert uploaded(parts) == [["a", "x"], ["b"]]
+    assert [item.get("group") for item in parts[1].document["steps"]] == ["g"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (
+            (step("a", "b", parallelism=2), step("b", "a", parallelism=2)),
+            (
+                "p.yml:(0,): 'a', 'b' wait for each other, so that they are uploaded together, and make 4 jobs, where "
+                "Buildkite takes 3 an upload"
+            ),
+        ),
+        (
+            ({"group": "g", "key": "g", "steps": [step("a"), step("b", "x")]}, step("x", "a", parallelism=2)),
+            (
+                "p.yml:(0,): 'g', 'x' wait for each other, so that they are uploaded together, and make 4 jobs, where "
+                "Buildkite takes 3 an upload; group 'g' could be divided if it had no key and no gate in it"
+            ),
+        ),
+    ],
+)
+def test_what_waits_for_each_other_and_is_too_much_is_said_as_it_is(
+    steps: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        split(rendered(*steps), most=3)
+    assert str(caught.value) == message
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> tuple[Rendered, int]:
+    """Steps that wait for some of those before them in an order of their own, dealt out to groups at random."""
+    count = draw(st.integers(1, 25))
+    place = draw(st.permutations(range(count)))
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for at in place:
+        before = st.lists(st.integers(0, at - 1), max_size=3) if at else st.just([])
+        waits = dict.fromkeys(f"k{one}" for one in draw(before))
+        group = draw(st.integers(0, 4))
+        # 0 is no group: each of its steps stands alone
+        groups.setdefault(group or -at - 1, []).append(
+            step(f"k{at}", *waits, parallelism=draw(st.integers(1, 4)))
+        )
+    items = [
+        {"group": f"g{number}", "steps": steps} if number > 0 else steps[0]
+        for number, steps in groups.items()
+    ]
+    return rendered(*items), draw(st.integers(4, 12))
+
+
+@settings(max_examples=200)
+@given(pipelines())
+def test_any_pipeline_without_a_circle_is_divided_into_uploads_that_stand_in_an_order(
+    given_: tuple[Rendered, int],
+) -> None:
+    whole, most = given_
+    parts = split(whole, most=most)
+    seen: set[str] = set()
+    for part in parts:
+        steps = [inner for item in part.document["steps"] for inner in item.get("steps", [item])]
+        assert sum(one["parallelism"] for one in steps) <= most
+        seen |= {one["key"] for one in steps}
+        assert all(key in seen for one in steps for key in one.get("depends_on", ()))
+        assert all(item["steps"] for item in part.document["steps"] if "group" in item)
+    (before,) = uploaded((whole,))
+    assert sorted(chain.from_iterable(uploaded(parts))) == sorted(before)
+    group_of = {
+        inner["key"]: item.get("group")
+        for item in whole.document["steps"]
+        for inner in item.get("steps", [item])
+    }
+    for part in parts:
+        for item in part.document["steps"]:
+            assert {group_of[inner["key"]] for inner in item.get("steps", [item])} == {item.get("group")}

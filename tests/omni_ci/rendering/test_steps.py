@@ -77,7 +77,7 @@ def test_everything_is_there_and_the_uploaders_keys_are_not() -> None:
     assert "x-env" not in text
     assert group["depends_on"] == "build"
     assert made.origins == {
-        (0,): "a.yml:4", (1,): "a.yml:8", (1, 0): "a.yml:12", (1, 1): "a.yml:19", (2,): "a.yml", (3,): "a.yml:26",
+        (0,): "a.yml:4", (1,): "a.yml:8", (1, 0): "a.yml:12", (1, 1): "a.yml:19", (2,): "a.yml:25", (3,): "a.yml:26",
     }  # fmt: skip
     assert made.presets == {(1, 0): "l4_1", (1, 1): "literal"}
 
@@ -102,7 +102,11 @@ def test_the_same_bytes_twice() -> None:
 def test_a_group_without_steps_goes_and_that_is_said() -> None:
     made = rendered(PIPELINE, "build", "last")
     assert [step.get("label") for step in made.document["steps"]] == ["Build", "Last"]
-    assert made.notices == ("a.yml:8: group 'GPU' is left out: none of its steps runs",)
+    assert made.notices == (
+        "a.yml:8: group 'GPU' is left out: none of its steps runs",
+        "a.yml:26: 'Last' waits for build, elsewhere",
+    )
+    assert made.document["steps"][1]["depends_on"] == ["build", "elsewhere"]
 
 
 def test_a_step_does_not_wait_for_one_that_does_not_run() -> None:
@@ -211,3 +215,24 @@ def test_exactly_the_steps_that_run_are_rendered(runs: set[str]) -> None:
     working = runs - {"wait"}
     assert set(keys) == working
     assert all(step == "wait" or step.get("steps", [step]) for step in made.document["steps"])
+
+
+def test_what_a_place_no_longer_stands_for_is_written_or_told() -> None:
+    text = """\
+steps:
+  - label: Bare
+    commands: [x]
+  - {label: GPU, key: gpu, commands: [x], depends_on: image-build}
+  - wait
+  - {label: Report, key: report, commands: [x]}
+"""
+    bare = rendered(text, "bare", "wait", "report")
+    (said,) = bare.notices
+    assert said == (
+        "a.yml:6: 'Report' stands behind a step that does not run, and does not wait for what that one waited "
+        "for: image-build; for that give 'Bare' a key"
+    )
+    assert bare.document["steps"][-1] == {"label": "Report", "key": "report", "commands": ["x"]}
+    keyed = rendered(text.replace("commands", "key: bare\n    commands", 1), "bare", "wait", "report")
+    assert keyed.notices == ("a.yml:7: 'Report' waits for bare, image-build",)
+    assert keyed.document["steps"][-1]["depends_on"] == ["bare", "image-build"]

@@ -111,6 +111,47 @@ def test_a_step_without_a_key_is_named_where_nothing_else_covers_it() -> None:
     assert left(covered, "leaf", "mid").unnamed == ()
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_is_reached_strictly_on_one_way_and_tolerantly_on_another_is_not_tolerated(order: int) -> None:
+    mids = ["strict", {"step": "tolerant", "allow_failure": True}][::order]
+    steps = (step("image"), step("strict", "image"), step("tolerant", "image"), step("leaf", *mids))
+    assert left(load(*steps), "leaf", "strict", "tolerant").entries == ["image"]
+    through = (*steps[:3], step("mid", *mids), step("leaf", "mid"))
+    assert left(load(*through), "leaf", "mid", "strict", "tolerant").entries == ["image"]
+
+
+def test_a_wait_that_goes_on_after_a_failure_hands_that_on() -> None:
+    go_on = {"wait": None, "continue_on_failure": True}
+    pipeline = load(step("a"), go_on, step("mid"), step("other"), step("leaf", "mid"))
+    assert left(pipeline, "leaf", "mid").entries == [{"step": "a", "allow_failure": True}]
+
+
+BEHIND_A_WAIT = (step("mid", "far"), "wait", step("leaf"))
+
+
+def test_what_stood_behind_a_wait_waits_for_what_a_missing_step_before_it_waited_for() -> None:
+    assert left(load(*BEHIND_A_WAIT), "leaf", "mid", "wait").entries == ["far"]
+    with_more = load(step("near"), *BEHIND_A_WAIT)
+    assert left(with_more, "leaf", "mid").entries == ["near", "far"]
+    assert not left(with_more, "leaf").is_changed
+
+
+def test_what_the_steps_before_a_wait_still_wait_for_is_not_written_once_more() -> None:
+    assert not left(load(step("near", "far"), *BEHIND_A_WAIT), "leaf", "mid").is_changed
+
+
+def test_an_approval_that_stands_takes_over_what_a_missing_step_before_it_waited_for() -> None:
+    pipeline = load(step("mid", "far"), {"block": "Go", "key": "go"}, step("leaf"))
+    leaves = {leaf.ident: leaf for _, leaf in pipeline.leaves()}
+    waiting = Waiting([(pipeline, {"go", "leaf"})])
+    assert (waiting.left(leaves["go"]).entries, waiting.left(leaves["leaf"]).entries) == (["far"], [])
+
+
+def test_where_a_step_without_a_key_stands_before_the_wait_what_is_lost_is_told() -> None:
+    found = left(load({"label": "Bare", "command": "x"}, *BEHIND_A_WAIT), "leaf", "mid")
+    assert (found.entries, found.lost, found.unnamed) == ([], ("far",), ("Bare",))
+
+
 def test_a_circle_ends() -> None:
     assert left(load(step("a", "b"), step("b", "a"), step("c", "a")), "c", "a", "b").entries == []
 
@@ -158,7 +199,7 @@ def test_places_behind_a_wait_count_as_waiting_too(data: st.DataObject) -> None:
             items.append("wait")
     kept = data.draw(st.sets(st.sampled_from(NAMES), min_size=1))
     pipeline = load(*items)
-    gates = judge_gates(pipeline, kept, lambda leaf: not leaf.key)
+    gates = judge_gates(pipeline, kept)
     runs = kept | {ident for ident, (stays, _) in gates.items() if stays}
     waiting = Waiting([(pipeline, runs)])
     before, after = {}, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ci.repository.watching import PathIndex
+from omni_ci.repository.watching import Links, PathIndex
 
 PATHS = st.lists(st.sampled_from(["a", "b", "a-", "a0", "a.b", "é"]), min_size=1, max_size=3).map("/".join)
 
@@ -34,3 +34,21 @@ def test_a_prefix_is_not_a_part_of_a_name() -> None:
     assert index.first_under("omni") is None
     assert index.first_under("omni/") is None
     assert index.first_under("omni.py/") == "omni.py"
+
+
+def test_the_real_path_of_a_name_is_where_its_links_lead() -> None:
+    links = Links(targets={"a": "b/c", "x": "a/d"})
+    assert [links.real(path) for path in ("a/f.py", "a", "x/f.py", "ab", "b/c/f.py")] == [
+        "b/c/f.py",
+        "b/c",
+        "b/c/d/f.py",
+        "ab",
+        "b/c/f.py",
+    ]
+
+
+def test_what_starts_with_a_text_is_all_of_it() -> None:
+    index = PathIndex(["a", "a/b", "ab", "b", "é", "a/\U0010ffff\U0010ffff"])
+    assert index.under("a") == ["a", "a/b", "a/\U0010ffff\U0010ffff", "ab"]
+    assert index.under("") == ["a", "a/b", "a/\U0010ffff\U0010ffff", "ab", "b", "é"]
+    assert index.under("c") == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omni_ci.rules.lint_findings import Finding
+from omni_ci.rules.lint_findings import LintFinding
 from omni_ci.rules.linting import chosen, findings, load_repository
 
 PRESETS = """\
@@ -39,7 +39,7 @@ skus:
     image: registry.example/ci:$BUILDKITE_COMMIT
 """
 PIPELINE = ".buildkite/cuda/test-ready.yml"
-Asked = Callable[..., list[Finding]]
+Asked = Callable[..., list[LintFinding]]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def asked(tmp_path: Path) -> Asked:
         *,
         top: str = "",
         today: date | None = None,
-    ) -> list[Finding]:
+    ) -> list[LintFinding]:
         written = {".buildkite/presets.yml": PRESETS, **(files or {})}
         if steps:
             written[PIPELINE] = (

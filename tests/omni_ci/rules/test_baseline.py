@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_ci.rules.baseline import Entry, compared, load_baseline, written
-from omni_ci.rules.lint_findings import Finding
+from omni_ci.rules.baseline import Entry, baseline_text, compared, load_baseline
+from omni_ci.rules.lint_findings import LintFinding
 from omni_hardware.errors import InputError
 
 
-def finding(code: str = "CI001", *, line: int = 3, subject: str = "p.yml#a", key: str = "x/") -> Finding:
-    return Finding(file="p.yml", line=line, code=code, message="m", subject=subject, key=key)
+def finding(code: str = "CI001", *, line: int = 3, subject: str = "p.yml#a", key: str = "x/") -> LintFinding:
+    return LintFinding(file="p.yml", line=line, code=code, message="m", subject=subject, key=key)
 
 
 def test_a_baseline_covers_a_finding_wherever_it_moves():
-    baseline = load_baseline(written([finding(line=3)]), name="b.json")
+    baseline = load_baseline(baseline_text([finding(line=3)]), name="b.json")
     moved, other = finding(line=90), finding(key="y/")
     found = compared([moved, other], baseline, codes=["CI001"])
     assert (found.new, found.known, found.stale) == ((other,), 1, ())
 
 
 def test_it_covers_as_many_as_it_counts_and_no_more():
-    baseline = load_baseline(written([finding(line=3)]), name="b.json")
+    baseline = load_baseline(baseline_text([finding(line=3)]), name="b.json")
     found = compared([finding(line=3), finding(line=9)], baseline, codes=["CI001"])
     assert (found.new, found.known) == ((finding(line=9),), 1)
 
@@ -36,7 +36,7 @@ def test_an_entry_that_nothing_matches_is_stale_where_its_rule_was_asked():
 
 
 def test_a_written_baseline_has_no_lines_and_is_sorted():
-    assert written([finding("CI002"), finding(line=1), finding(line=2)]) == (
+    assert baseline_text([finding("CI002"), finding(line=1), finding(line=2)]) == (
         '{\n  "schema": 1,\n  "findings": [\n'
         '    {\n      "code": "CI001",\n      "subject": "p.yml#a",\n      "key": "x/",\n      "count": 2\n    },\n'
         '    {\n      "code": "CI002",\n      "subject": "p.yml#a",\n      "key": "x/",\n      "count": 1\n    }\n'
@@ -76,7 +76,7 @@ some = st.lists(st.builds(finding, words, line=st.integers(1, 9), subject=words,
 
 @given(some, some)
 def test_what_was_written_covers_itself_and_nothing_of_the_rest_is_lost(old, new):
-    baseline = load_baseline(written(old), name="b.json")
+    baseline = load_baseline(baseline_text(old), name="b.json")
     assert compared(old, baseline, codes=[one.code for one in old]).new == ()
     found = compared([*old, *new], baseline, codes=())
     assert len(found.new) + found.known == len(old) + len(new)

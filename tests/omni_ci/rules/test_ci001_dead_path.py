@@ -82,3 +82,24 @@ def test_an_unknown_key_is_told_with_the_nearest_key(found):
     assert found("CI001", steps, FILES | {".buildkite/dependencies.yml": registry}) == [
         "step 'One': watches 'engin', which is neither a path here nor a registry key (did you mean 'engine'?)"
     ]
+
+
+def test_a_path_that_its_own_list_takes_out_counts_for_nothing(found):
+    files = {
+        **FILES,
+        ".buildkite/dependencies.yml": "source_file_dependencies: {core: [omni/, '!omni/engine/']}",
+    }
+    steps = """
+        - {label: All, source_file_dependencies: [omni/, tests/, "!omni/"], commands: [x]}
+        - {label: Key, source_file_dependencies: [core, "!omni"], commands: [x]}
+        - {label: Part, source_file_dependencies: [omni/, "!omni/engine/"], commands: [x]}
+    """
+    said = "which an exclusion of the list takes out: it counts for nothing"
+    assert found("CI001", steps, files) == [
+        f"step 'All': watches omni/, {said}",
+        f"step 'Key': watches omni/ of 'core', {said}",
+    ]
+
+
+def test_the_root_is_there(found):
+    assert found("CI001", "- {label: All, source_file_dependencies: [.], commands: [x]}", FILES) == []

@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 
 from omni_ci.rules.baseline import Compared, Entry
-from omni_ci.rules.lint_findings import Finding, as_annotation, as_json, as_text, counted
+from omni_ci.rules.lint_findings import LintFinding, as_annotation, as_json, as_text, counted
 
-HOSTILE = Finding(
+HOSTILE = LintFinding(
     file="<img src=x onerror=alert(1)>.yml",
     line=3,
     code="CI001",
@@ -45,7 +45,7 @@ def test_an_annotation_escapes_whatever_a_file_is_called():
 
 def test_an_annotation_of_many_says_how_many_more():
     many = tuple(
-        Finding(file="p.yml", line=n, code="CI001", message="m", subject="s", key="k") for n in range(250)
+        LintFinding(file="p.yml", line=n, code="CI001", message="m", subject="s", key="k") for n in range(250)
     )
     assert "… and 50 more" in as_annotation(Compared(many, 0, ()))
     assert "<table>" not in as_annotation(NONE)

@@ -15,7 +15,6 @@ from omni_ci.rules.discovery import rules
 from omni_ci.rules.linting import chosen, findings, load_repository
 from omni_ci.yaml.loading import LoadError, load_pipeline
 from omni_hardware.errors import InputError
-from omni_hardware.vocabulary import DEFAULT
 
 PRESETS = """\
 schema: 1
@@ -48,7 +47,7 @@ def asked_of(text: str, more: dict[str, str]) -> Context:
         files=files,
         names=frozenset(files.files),
         pipelines=(load_pipeline(text, name=NAME),),
-        configurations={NAME: load_configuration(files, [NAME], vocabulary=DEFAULT)},
+        configurations={NAME: load_configuration(files, [NAME])},
         judged={NAME},
     )
 

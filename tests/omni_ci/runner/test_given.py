@@ -3,23 +3,23 @@ from __future__ import annotations
 import pytest
 
 from omni_ci.errors import GuardError
-from omni_ci.runner.given import commands_of
+from omni_ci.runner.given import given_by
 
 
 def test_omni_commands_are_the_items():
-    given = commands_of({"OMNI_COMMANDS": '["cd tests", "pytest -m \'a and b\'\\n# c"]'})
+    given = given_by({"OMNI_COMMANDS": '["cd tests", "pytest -m \'a and b\'\\n# c"]'})
     assert given.commands == ("cd tests", "pytest -m 'a and b'\n# c")
     assert (given.source, given.notes) == ("OMNI_COMMANDS", ())
 
 
 def test_test_commands_alone_are_one_unit_and_that_is_said():
-    given = commands_of({"TEST_COMMANDS": "cd x\npytest"})
+    given = given_by({"TEST_COMMANDS": "cd x\npytest"})
     assert given.commands == ("cd x\npytest",)
     assert "no status for each command" in given.notes[0]
 
 
 def test_test_commands_beside_items_are_not_used_and_that_is_said():
-    given = commands_of({"TEST_COMMANDS": "x", "OMNI_COMMANDS": '["y"]'})
+    given = given_by({"TEST_COMMANDS": "x", "OMNI_COMMANDS": '["y"]'})
     assert given.commands == ("y",)
     assert given.notes == ("TEST_COMMANDS is not used: OMNI_COMMANDS holds the commands one by one",)
 
@@ -29,14 +29,14 @@ def test_test_commands_beside_items_are_not_used_and_that_is_said():
     [(("pytest -k 'a b' && x",), "pytest -k 'a b' && x"), (("pytest", "-k", "a b"), "pytest -k 'a b'")],
 )
 def test_the_command_line_wins_one_word_is_shell_several_are_a_command(words, command):
-    given = commands_of({"OMNI_COMMANDS": '["y"]'}, words)
+    given = given_by({"OMNI_COMMANDS": '["y"]'}, words)
     assert given.commands == (command,)
     assert "OMNI_COMMANDS is not used" in given.notes[0]
 
 
 def test_a_command_that_travels_in_a_variable_of_its_own_is_the_item():
     environ = {"OMNI_COMMANDS": '["a", "eval \\"$OMNI_COMMAND_2\\""]', "OMNI_COMMAND_2": "pytest 'x y'"}
-    assert commands_of(environ).commands == ("a", "pytest 'x y'")
+    assert given_by(environ).commands == ("a", "pytest 'x y'")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_command_that_travels_in_a_variable_of_its_own_is_the_item():
 )
 def test_nothing_to_run_is_a_guard(environ, said):
     with pytest.raises(GuardError) as caught:
-        commands_of(environ)
+        given_by(environ)
     assert said in str(caught.value)
     assert caught.value.exit_code == 125
 
@@ -78,4 +78,4 @@ def test_what_a_preset_with_a_runner_sends_arrives_as_it_was_written(written, it
 
     upload = {"NAME": 'a "quoted" \\ name'}
     job = {name: interpolate(value, upload) for name, value in as_environment(["true", written]).items()}
-    assert commands_of(job).commands == ("true", item)
+    assert given_by(job).commands == ("true", item)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from omni_ci.errors import GuardError
@@ -116,6 +118,13 @@ def test_a_relative_cache_is_on_no_mount_of_its_own():
     for home in ("hf/home", "hf"):
         with pytest.raises(GuardError, match=f"HF_HOME={home} is on no mount of its own"):
             check(situation({**CACHE, "HF_HOME": home}, mounts=mounts))
+
+
+def test_a_relative_cache_is_none_either_where_the_checkout_has_a_mount_of_its_own():
+    mounts = [Mount("/", "overlay"), Mount(str(Path.cwd()), "nfs4")]
+    with pytest.raises(GuardError, match="HF_HOME=hf is on no mount of its own"):
+        check(situation({**CACHE, "HF_HOME": "hf"}, mounts=mounts))
+    check(situation({**CACHE, "HF_HOME": str(Path.cwd() / "hf")}, mounts=mounts))
 
 
 def test_defaults_are_set_where_the_job_says_nothing():

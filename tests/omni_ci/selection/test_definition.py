@@ -140,3 +140,119 @@ def test_a_preset_missing_at_the_base_concerns_only_its_steps(scratch: Any) -> N
     found = verdicts(scratch)
     assert found["engine"][2].startswith("definition at base unreadable:")
     assert found["docs"][0] is False
+
+
+NEW_SKU = (
+    "steps:\n  - {label: New card, key: new-card, source_file_dependencies: [docs/], commands: [COMMAND]}\n"
+)
+LITERAL = "schema: 1\nfragments:\n  rtx6000_1: {agents: {queue: rtx}, plugins: []}\n"
+SKUS = '[tool.omni.skus]\ncuda = ["RTX6000"]\n'
+
+
+def test_a_sku_that_the_vocabulary_gets_selects_its_steps(scratch: Any) -> None:
+    """The base knows its own words only: what a commit adds there is a change of what the step runs on."""
+    command = "\"pytest tests/test_engine.py -m 'core_model and RTX6000 and cards_1'\""
+    scratch.commit({PIPELINE: NEW_SKU.replace("COMMAND", command), PRESETS: LITERAL})
+    without = verdicts(scratch)["new-card"]
+    assert without[:2] == (False, "hardware")
+    scratch.commit({"pyproject.toml": SKUS})
+    assert verdicts(scratch)["new-card"] == (
+        True,
+        "self",
+        "its definition changed (hardware, agents, plugins)",
+    )
+    # and nothing where the words stay as they are
+    scratch.commit({"pyproject.toml": f'[project]\nname = "x"\n{SKUS}'})
+    assert verdicts(scratch)["new-card"][0] is False
+    assert verdicts(scratch)["new-card"][1] != "hardware"
+    # the way back leaves no hardware to run on
+    scratch.commit({"pyproject.toml": ""})
+    assert verdicts(scratch)["new-card"][:2] == (False, "hardware")
+
+
+def test_a_preset_whose_sku_the_base_does_not_know_makes_the_base_unreadable(scratch: Any) -> None:
+    scratch.commit({PRESETS: scratch.presets_of("l4").replace("sku: L4", "sku: RTX6000")})
+    scratch.commit({"pyproject.toml": SKUS})
+    found = verdicts(scratch)["engine"]
+    assert found[:2] == (True, "self")
+    assert found[2].startswith(f"definition at base unreadable: {PRESETS}:")
+    assert "RTX6000" in found[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\nmarkers = ["process: forks"]\n'),
+        ("pytest.ini", "[pytest]\nmarkers =\n    process: forks\n"),
+        ("pyproject.toml", '[tool.omni]\nmarks = ["process"]\n'),
+    ],
+)
+def test_a_marker_that_the_base_does_not_know_makes_the_base_unreadable(
+    scratch: Any, file: str, text: str
+) -> None:
+    tests = "steps:\n  - {label: One, key: one, source_file_dependencies: [docs/], tests: {paths: tests/test_engine.py, marks: process}}\n"
+    scratch.commit({PIPELINE: tests})
+    scratch.commit({file: text})
+    assert verdicts(scratch)["one"][2].startswith(f"definition at base unreadable: {PIPELINE}:2")
+    # the other way round the head is what cannot be read
+    scratch.commit({file: "" if file.endswith("toml") else "[pytest]\n"})
+    ran = scratch.run("plan")
+    assert ran.code == 2
+    assert "'process'" in ran.err
+
+
+def test_a_vocabulary_of_the_base_that_cannot_be_read_runs_all_and_says_where(scratch: Any) -> None:
+    scratch.commit({"pyproject.toml": "[tool.omni]\nlevel = []\n"})
+    scratch.commit({"pyproject.toml": "[tool.omni]\n"})
+    for runs, rule, because in verdicts(scratch).values():
+        assert (runs, rule) == (True, "self")
+        assert because.startswith(
+            "definition at base unreadable: pyproject.toml:2: [tool.omni] level: unknown key"
+        )
+
+
+def test_a_step_that_a_mirror_gets_runs_there(scratch: Any) -> None:
+    """What an older AMD file lists for a step is in no rendered step, and decides whether there is one."""
+    file = ".buildkite/amd/test-amd.yaml"
+    step = (
+        "steps:\n"
+        "- label: One\n  key: one\n  agent_pool: mi300_1\n  mirror_hardwares: [MIRRORS]\n"
+        "  commands: [make]\n  source_file_dependencies: [src/]\n"
+        "- label: Two\n  key: two\n  agent_pool: mi300_1\n  mirror_hardwares: [amdproduction]\n"
+        "  commands: [make]\n  source_file_dependencies: [src/]\n"
+    )
+    presets = (
+        scratch.presets_of("mi300")
+        .replace("cuda", "rocm")
+        .replace("sku: L4", "sku: MI300")
+        .replace("nvidia.com", "amd.com")
+    )
+    scratch.commit(
+        {file: step.replace("MIRRORS", "amdexperimental"), PRESETS: presets, PIPELINE: "steps: []\n"}
+    )
+
+    def planned() -> dict[str, tuple[bool, str, str]]:
+        ran = scratch.run("plan", file, "--format", "json")
+        assert ran.code == 0, ran.err
+        return {
+            one["key"]: (one["runs"], one["rule"], one["because"]) for one in json.loads(ran.out)["steps"]
+        }
+
+    assert planned()["one"][:2] == (False, "hardware")
+    scratch.commit({file: step.replace("MIRRORS", "amdexperimental, amdproduction")})
+    found = planned()
+    assert found["one"] == (True, "self", "its definition changed (hardware)")
+    assert found["two"][0] is False
+    scratch.commit({file: step.replace("MIRRORS", "amdexperimental")})
+    assert planned()["one"][:2] == (False, "hardware")
+
+
+@pytest.mark.parametrize(("words", "runs"), [(SKUS, True), ("[tool.omni]\n", False)])
+def test_listed_words_select_the_steps_that_have_hardware(scratch: Any, words: str, *, runs: bool) -> None:
+    """Without a base nobody knows which of them are new."""
+    scratch.write({"pyproject.toml": words})
+    ran = scratch.run("plan", "--changed", "pyproject.toml", "--format", "json")
+    engine, docs = json.loads(ran.out)["steps"]
+    assert (engine["runs"], docs["runs"]) == (runs, False)
+    if runs:
+        assert engine["because"] == "pyproject.toml is listed and there is no base to compare it with"

@@ -9,7 +9,7 @@ import pytest
 
 from omni_ci.policy import default_policy
 from omni_ci.repository.changes import ChangeSet
-from omni_ci.selection.judging import Selection, judge
+from omni_ci.selection.judging import Evidence, Selection, judge
 from omni_ci.yaml.loading import load_pipeline
 
 GO = {"block": "Go", "key": "go"}
@@ -23,7 +23,7 @@ def select(steps: list[Any], *changed: str) -> Selection:
     pipeline = load_pipeline(json.dumps({"steps": steps}), name="p.yml")
     changes = ChangeSet(known=True, files=tuple(f"{name}/x.py" for name in changed), base="b", head="a")
     tree = frozenset(f"{name}/x.py" for name in ("unit", "gpu", "a", "b"))
-    return judge([pipeline], changes, policy=default_policy(), tree=tree)
+    return judge([pipeline], Evidence(changes=changes, policy=default_policy(), tree=tree))
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,13 @@ def test_a_gate_left_out_is_said_with_its_reason() -> None:
         "p.yml:1: step 'Go' (block) is left out: no step that runs stands behind it",
     )
     assert select([step("unit"), GO, step("gpu")]).notices == ()
+
+
+def test_a_bare_wait_left_out_is_said_at_its_place() -> None:
+    text = "steps:\n  - {label: unit, key: unit, command: x, source_file_dependencies: [unit/]}\n  - wait\n"
+    text += "  - {label: gpu, key: gpu, command: x, source_file_dependencies: [gpu/]}\n"
+    changes = ChangeSet(known=True, files=("unit/x.py",), base="b", head="a")
+    selection = judge([load_pipeline(text, name="p.yml")], Evidence(changes=changes, policy=default_policy()))
+    assert selection.notices == (
+        "p.yml:3: step 'wait' (wait) is left out: no step that runs stands behind it",
+    )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
 from omni_ci.configuration import ConfigKind
 from omni_ci.policy import default_policy, load_policy
 from omni_ci.repository.changes import ChangeSet
+from omni_ci.repository.pytest_settings import PytestSettings
 from omni_ci.repository.watching import Links
-from omni_ci.selection.judging import DefinitionChange, Mode, Rule, Selection, Verdict, judge
+from omni_ci.selection import judging
+from omni_ci.selection.judging import DefinitionChange, Evidence, Mode, Rule, Selection, Verdict
 from omni_ci.yaml.loading import LoadError, load_pipeline
 from omni_ci.yaml.model import PipelineFile
 from omni_ci.yaml.registry import NO_REGISTRY, Registry, load_registry
@@ -50,6 +53,17 @@ def compared(*files: str) -> ChangeSet:
     return ChangeSet(known=True, files=tuple(sorted(files)), base="b" * 40, head="a" * 40)
 
 
+def judge(
+    pipelines: Sequence[PipelineFile],
+    changes: ChangeSet,
+    *,
+    mode: Mode = Mode.DIFF,
+    config_from: str = "head",
+    **evidence: Any,
+) -> Selection:
+    return judging.judge(pipelines, Evidence(changes=changes, **evidence), mode=mode, config_from=config_from)
+
+
 def verdict(
     pipeline: PipelineFile,
     files: Iterable[str],
@@ -57,9 +71,16 @@ def verdict(
     registry: Registry = NO_REGISTRY,
     tree: frozenset[str] | None = TREE,
     labels: Iterable[str] = (),
+    **evidence: Any,
 ) -> Verdict:
     selection = judge(
-        [pipeline], compared(*files), policy=POLICY, registry=registry, tree=tree, labels=labels
+        [pipeline],
+        compared(*files),
+        policy=POLICY,
+        registry=registry,
+        tree=tree,
+        labels=tuple(labels),
+        **evidence,
     )
     (found,) = selection.verdicts
     return found
@@ -247,8 +268,6 @@ def test_what_cannot_be_read_is_said() -> None:
     selection = judge([step], compared("tests/e2e/test_a.py"), policy=POLICY, tree=TREE)
     assert selection.verdicts[0].runs
     assert "step 'One': its shell cannot be read (the ' of line 1 is not closed)" in selection.notices[0]
-    bare = judge([one_step("[omni/]", "pytest -m cpu")], compared("README.md"), policy=POLICY, tree=TREE)
-    assert "pytest gets no path" in bare.notices[0]
     more = judge(
         [one_step("[omni/]", "pytest tests $$MORE")], compared("README.md"), policy=POLICY, tree=TREE
     )
@@ -269,6 +288,149 @@ def test_what_cannot_be_read_is_said() -> None:
 def test_a_test_named_in_another_spelling_runs_its_step(command: str, changed: str) -> None:
     found = verdict(one_step("[docs/]", command), [changed])
     assert (found.runs, found.rule) == (True, Rule.TEST)
+
+
+def told(text: str, file: str = "pyproject.toml") -> PytestSettings:
+    return PytestSettings({file: text}.get)
+
+
+TESTPATHS = "[tool.pytest.ini_options]\ntestpaths = ['tests']\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "changed", "because"),
+    [
+        (
+            "pytest -m cpu",
+            TESTPATHS,
+            "tests/unit/test_b.py",
+            "tests/unit/test_b.py changed, under tests, of the testpaths of pyproject.toml",
+        ),
+        (
+            "pytest -m cpu",
+            TESTPATHS,
+            "tests/unit/data.json",
+            "tests/unit/data.json changed, under tests, of the testpaths of pyproject.toml",
+        ),
+        (
+            "pytest -m cpu",
+            "",
+            "tools/test_c.py",
+            "tools/test_c.py changed, a test file, and its pytest is given no path",
+        ),
+        (
+            "pytest -m cpu",
+            "",
+            "tools/deep/conftest.py",
+            "tools/deep/conftest.py changed, a test file, and its pytest is given no path",
+        ),
+        ("pytest -m cpu", TESTPATHS, "conftest.py", "conftest.py changed, a conftest of tests"),
+        (
+            "pytest tests/e2e $$MORE",
+            TESTPATHS,
+            "tools/test_c.py",
+            "tools/test_c.py changed, a test file, and what $MORE holds is not known",
+        ),
+        (
+            "uv run --group test pytest",
+            TESTPATHS,
+            "tests/unit/test_b.py",
+            "tests/unit/test_b.py changed, under tests, of the testpaths of pyproject.toml",
+        ),
+    ],
+)
+def test_a_run_without_a_path_has_tests_of_its_own(
+    command: str, settings: str, changed: str, because: str
+) -> None:
+    found = verdict(one_step("[omni/]", command), [changed], pytest=told(settings))
+    assert (found.runs, found.because, found.rule) == (True, because, Rule.TEST)
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("pytest -m cpu", "tools/test_c.py"),
+        ("pytest -m cpu --ignore=tests/unit", "tests/unit/test_b.py"),
+        ("pytest -m cpu", "tests/README.md"),
+        ("pytest tests/e2e $$MORE", "tools/helper.py"),
+        ("pytest tests --ignore=tests/unit", "tests/unit/test_b.py"),
+    ],
+)
+def test_what_it_does_not_collect_is_none_of_them(command: str, changed: str) -> None:
+    assert not verdict(one_step("[omni/]", command), [changed], pytest=told(TESTPATHS)).runs
+
+
+def test_a_deselected_file_is_still_imported_so_that_it_can_break_the_run() -> None:
+    step = one_step("[omni/]", "pytest tests --deselect tests/unit/test_b.py")
+    assert verdict(step, ["tests/unit/test_b.py"]).because == (
+        "tests/unit/test_b.py changed, under its test path tests"
+    )
+
+
+ADDOPTS = f"{TESTPATHS}addopts = ['--ignore=tests/e2e']\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "because"),
+    [
+        (ADDOPTS, TESTPATHS, "pyproject.toml changed, and in it what pytest is told: addopts"),
+        (TESTPATHS, "", "pytest reads its settings from pyproject.toml, and at the base from nowhere"),
+        (f"{TESTPATHS}[project]\nname = 'x'\n", TESTPATHS, None),
+        (f"{TESTPATHS}markers = ['a', 'b']\n", f"{TESTPATHS}markers = ['a']\n", None),
+        (
+            f"{TESTPATHS}markers = ['b']\n",
+            f"{TESTPATHS}markers = ['a']\n",
+            "pyproject.toml changed, and in it what pytest is told: markers",
+        ),
+    ],
+)
+def test_settings_of_pytest_that_changed_run_the_steps_that_read_them(
+    now: str, before: str, because: str | None
+) -> None:
+    def found(command: str, *changed: str) -> Verdict:
+        step = one_step("[omni/]", command)
+        return verdict(step, changed, pytest=told(now), pytest_before=told(before))
+
+    judged = found("pytest tests/e2e", "pyproject.toml")
+    assert (judged.runs, judged.because if judged.runs else None) == (because is not None, because)
+    assert not found("pytest tests/e2e", "README.md").runs
+    assert not found("python tests/e2e/test_a.py", "pyproject.toml").runs
+
+
+def test_listed_settings_of_pytest_have_no_base_to_compare_with() -> None:
+    step = one_step("[omni/]", "pytest tests/e2e")
+    evidence = {"policy": POLICY, "tree": TREE, "pytest": told(TESTPATHS)}
+    (found,) = judge([step], ChangeSet.of(["pyproject.toml"]), **evidence).verdicts
+    assert (found.runs, found.because) == (
+        True,
+        "pyproject.toml is listed, which pytest reads its settings from, and there is no base to compare with",
+    )
+    (other,) = judge([step], ChangeSet.of(["pkg/setup.cfg"]), **evidence).verdicts
+    assert not other.runs
+
+
+def test_a_list_that_takes_out_all_it_names_runs_its_step_and_says_so() -> None:
+    found = verdict(one_step("[omni/, '!omni/']"), ["README.md"])
+    assert (found.runs, found.because) == (
+        True,
+        "it watches nothing: omni/, !omni/ takes out all it names",
+    )
+    assert not verdict(one_step("[omni/, scripts/, '!omni/']"), ["README.md"]).runs
+
+
+def test_a_dot_is_everything() -> None:
+    found = verdict(one_step("[.]"), ["omni/hooks.py"])
+    assert (found.runs, found.because) == (True, "omni/hooks.py changed, under anything")
+    assert verdict(one_step("[.]"), []).because == "nothing changed under ."
+    assert verdict(one_step("[., '!omni/']"), ["omni/hooks.py"]).runs is False
+
+
+def test_a_file_that_concerns_every_step_does_so_under_every_name_it_has() -> None:
+    links = Links(targets={".buildkite/bootstrap.yml": "ci/start.yml", "pyproject.toml": "ci/project.toml"})
+    found = verdict(one_step("[omni/]"), ["ci/start.yml"], links=links)
+    assert found.because == ".buildkite/bootstrap.yml changed, which concerns every step"
+    measured = verdict(one_step("[omni/]", COVERAGE), ["ci/project.toml"], links=links)
+    assert measured.because == "pyproject.toml is a coverage input"
 
 
 COVERAGE = "scripts/run_cov_split.sh --model-id z --offline tests/e2e/test_a.py -- -m cpu"
@@ -297,7 +459,7 @@ def test_pytorch64921_a_label_beats_the_filter() -> None:
           - group: E2E Test
             steps: [{label: x, command: make, source_file_dependencies: [omni/]}]
     """)
-    selection = judge([pipeline], compared(), policy=policy, tree=TREE, labels=["e2e"])
+    selection = judge([pipeline], compared(), policy=policy, tree=TREE, labels=("e2e",))
     assert selection.running(FILE) == {"x"}
 
 
@@ -409,7 +571,7 @@ def test_selection_json_is_the_frozen_format() -> None:
         compared("omni/hooks.py"),
         policy=POLICY,
         tree=TREE,
-        labels=["ready"],
+        labels=("ready",),
         config_from="base",
     )
     document = json.loads(selection.to_json())

@@ -15,9 +15,9 @@ from omni_ci.shell.invocations import invocations
         ("pytest tests/a.py", ["tests/a.py"]),
         (
             "pytest -sv tests/a/ tests/b.py::test_x[1] -m 'x and y' --run-level core_model",
-            ["tests/a", "tests/b.py"],
+            ["tests/a/", "tests/b.py::test_x[1]"],
         ),
-        ("timeout 20m python -m pytest ./tests/a.py", ["tests/a.py"]),
+        ("timeout 20m python -m pytest ./tests/a.py", ["./tests/a.py"]),
         ("pytest tests/a --ignore=tests/a/x --ignore tests/a/y --deselect tests/a/z.py::t", ["tests/a"]),
         ("timeout 40m bash -c \"\n  export A=1\n  pytest tests/a.py -m 'x and y'\n\"", ["tests/a.py"]),
         ("bash -euc 'pytest tests/a.py'", ["tests/a.py"]),
@@ -29,19 +29,19 @@ from omni_ci.shell.invocations import invocations
         ("# pytest tests/old.py isn't run\npytest tests/a.py", ["tests/a.py"]),
         ("pytest tests/a.py # tests/old.py\npytest tests/b.py", ["tests/a.py", "tests/b.py"]),
         ("pytest tests/a.py | tee log.txt", ["tests/a.py"]),
-        ("cd pkg && pytest tests/a.py", ["pkg/tests/a.py", "tests/a.py"]),
+        ("cd pkg && pytest tests/a.py", ["tests/a.py"]),
         ("cd /app/omni && pytest tests/a.py", ["tests/a.py"]),
         ("pytest tests/*.py 'tests/b/*.py'", ["tests/*.py", "tests/b/*.py"]),
         ("pytest $$EXTRA tests/a.py", ["$EXTRA", "tests/a.py"]),
         ("cd pkg; pytest $EXTRA", ["$EXTRA"]),
-        ("pytest tests/$A/${B}_test.py", ["tests/**/**_test.py"]),
+        ("pytest tests/$A/${B}_test.py", ["tests/$A/${B}_test.py"]),
         (
             "pytest tests/{foo,bar}/ x/{a,b{c,d}}.py",
-            ["tests/foo", "tests/bar", "x/a.py", "x/bc.py", "x/bd.py"],
+            ["tests/{foo,bar}/", "x/{a,b{c,d}}.py"],
         ),
-        ("pytest tests/{1..4}/a.py", ["tests/*/a.py"]),
-        ("cd tests/foo && pytest -v -m x", ["tests/foo"]),
-        ("cd tests && cd foo/.. && pytest", ["tests"]),
+        ("pytest tests/{1..4}/a.py", ["tests/{1..4}/a.py"]),
+        ("cd tests/foo && pytest -v -m x", []),
+        ("cd tests && cd foo/.. && pytest", []),
         ("cd $HOME && pytest -v", []),
         ("python tests/foo/test_x.py", ["tests/foo/test_x.py"]),
         ("python3.12 -u -m torch.distributed.run --nproc_per_node 2 tests/run.py a.py", ["tests/run.py"]),
@@ -74,7 +74,8 @@ def test_coverage_is_recognised_by_its_command(command: str) -> None:
 
 
 def test_a_step_is_read_as_one_script() -> None:
-    assert "pkg/tests/a.py" in invocations(("cd pkg", "pytest tests/a.py")).words
+    (run,) = invocations(("cd pkg", "pytest tests/a.py")).runs
+    assert (run.folder, run.paths) == ("pkg", ("tests/a.py",))
 
 
 def test_omni_pr_qwen_image_quotes_lost_inside_quotes_still_give_the_path() -> None:
@@ -85,22 +86,15 @@ def test_omni_pr_qwen_image_quotes_lost_inside_quotes_still_give_the_path() -> N
 def test_shell_that_cannot_be_read_is_guessed_and_said() -> None:
     found = invocations(("echo it's\npytest tests/a.py::test_x tests/b/",))
     assert found.problem == "the ' of line 1 is not closed"
-    assert found.runs_pytest
-    assert {"tests/a.py", "tests/b/"} <= set(found.words)
+    assert set(found.words) == {"tests/a.py", "tests/b/"}
 
 
 def test_pytest_without_a_path() -> None:
     found = invocations(("pytest -m 'core_model and cpu'",))
-    assert found.runs_pytest
-    assert not found.words
+    assert [run.paths for run in found.runs] == [()]
 
 
 @settings(max_examples=50)
 @given(st.text(alphabet="pytest \n'\"\\$#&|;()<>/.*[-", max_size=60))
 def test_any_shell_is_read_without_an_error(text: str) -> None:
     invocations((f"{text} pytest", text))
-
-
-def test_braces_are_opened_only_so_far() -> None:
-    word = "{a,b}" * 20
-    assert 64 <= len(invocations((f"pytest {word}",)).words) <= 70

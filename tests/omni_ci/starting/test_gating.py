@@ -42,6 +42,17 @@ def test_a_skip_mark_in_a_real_diff_runs_nothing(tested: Any) -> None:
     assert decided(tested).kind is Kind.SKIP_ALL
 
 
+def test_a_document_that_the_package_links_to_is_no_documentation_only(tested: Any) -> None:
+    (tested.root / "src/engine/help.txt").symlink_to("../../docs/help.txt")
+    tested.commit({"docs/help.txt": "one\n"})
+    tested.commit({"docs/help.txt": "two\n"})
+    decision = decided(tested)
+    assert (decision.kind, decision.because) == (
+        Kind.NORMAL,
+        "product or non-whitelisted changes present: src/engine/help.txt",
+    )
+
+
 def test_taking_the_skip_away_runs_the_test(tested: Any) -> None:
     tested.commit({"tests/test_engine.py": SKIPPED})
     tested.commit({"tests/test_engine.py": TEST})

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from omni_ci.policy import default_policy, load_policy
+from omni_ci.repository.watching import Links
 from omni_ci.starting.skipping import Decision, Kind, decide
 
 POLICY = default_policy()
@@ -182,6 +183,35 @@ def test_the_first_test_that_does_not_qualify_is_enough() -> None:
     files = [f"tests/test_{number}.py" for number in range(50)]
     decision = decide(files, skip_only=lambda path: bool(asked.append(path)), policy=POLICY)
     assert (decision.kind, asked) == (Kind.NORMAL, ["tests/test_0.py"])
+
+
+LINKS = Links(
+    targets={
+        "omni/schema": "docs/schema",
+        "tests/test_linked.py": "docs/test_linked.py",
+        ".buildkite/amd/test-ready.yml": ".buildkite/cuda/test-ready.yml",
+        "docs/examples": "tests/examples",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "said"),
+    [
+        ("docs/schema/a.json", Kind.NORMAL, "present: omni/schema/a.json"),
+        ("docs/schema/a.md", Kind.SKIP_ALL, "docs or pytest skip-mark changes only"),
+        ("docs/test_linked.py", Kind.NORMAL, "present: docs/test_linked.py"),
+        ("docs/index.md", Kind.SKIP_ALL, "docs or pytest skip-mark changes only"),
+        ("tests/examples/test_skipped.py", Kind.SKIP_ALL, "docs or pytest skip-mark changes only"),
+        ("tests/examples/test_a.py", Kind.NORMAL, "present: tests/examples/test_a.py"),
+        (".buildkite/cuda/test-ready.yml", Kind.GATED, "run: cuda/l2, amd/l2;"),
+    ],
+)
+def test_a_file_is_whatever_it_is_under_any_of_its_names(file: str, kind: Kind, said: str) -> None:
+    skip_only = {"tests/examples/test_skipped.py"}.__contains__
+    decision = decide([file], skip_only=skip_only, policy=POLICY, links=LINKS)
+    assert decision.kind is kind
+    assert said in decision.because
 
 
 def test_no_decision_without_a_reason() -> None:

@@ -105,6 +105,19 @@ def test_waits_blocks_and_triggers_pass_through() -> None:
     assert pipeline.steps[3].source_file_dependencies == ("omni/",)
 
 
+def test_a_bare_word_knows_its_place() -> None:
+    pipeline = load("""
+        steps:
+          - command: a
+          - wait
+          - group: G
+            steps: [{command: b}, "block"]
+    """)
+    first, wait, group = pipeline.steps
+    assert [str(part.where) for part in (first, wait, group)] == ["p.yml:3:5", "p.yml:4:5", "p.yml:5:5"]
+    assert str(group.steps[1].where) == "p.yml:6:27"
+
+
 def test_a_group_holds_steps_and_its_own_dependencies() -> None:
     pipeline = load("""
         steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from omni_ci.yaml.model import Group, PipelineFile, PlainStep, Step, slug, step_id
+from omni_ci.yaml.model import Group, PipelineFile, PlainStep, Step, plain_kind, slug, step_id
 
 
 def test_models_can_be_built_from_values() -> None:
@@ -48,3 +48,29 @@ def test_a_step_without_key_and_label_still_has_a_name() -> None:
 
 def test_the_name_across_files() -> None:
     assert step_id("cuda/test-merge.yml", "bagel") == "cuda/test-merge.yml#bagel"
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "is_gate", "is_wait", "divides"),
+    [
+        ("wait", "wait", True, True, True),
+        ({"waiter": None}, "waiter", True, True, True),
+        ({"block": "Go"}, "block", True, False, True),
+        ({"manual": "Go"}, "manual", True, False, True),
+        ({"input": "Name?"}, "input", True, False, False),
+        ({"trigger": "other"}, "trigger", False, False, False),
+        ({"command": "x"}, None, False, False, False),
+        ({"group": "g", "steps": [{"command": "x"}]}, None, False, False, False),
+    ],
+)
+def test_what_a_step_is_to_those_around_it(step, kind, is_gate, is_wait, divides):
+    assert plain_kind(step) == kind
+    (part,) = PipelineFile.model_validate({"steps": [step]}).steps
+    assert (part.is_gate, part.is_wait, part.divides, part.goes_along) == (is_gate, is_wait, divides, is_gate)
+
+
+def test_a_gate_that_says_what_concerns_it_does_not_go_along():
+    (gate,) = PipelineFile.model_validate(
+        {"steps": [{"block": "Go", "source_file_dependencies": ["a/"]}]}
+    ).steps
+    assert (gate.is_gate, gate.goes_along) == (True, False)

@@ -170,6 +170,13 @@ def test_the_number_of_cards_is_the_whole_number() -> None:
     assert PRESETS.by_name["mi300_16"].cards == 16
 
 
+def test_a_dollar_in_a_folders_name_is_none_for_the_agent() -> None:
+    """Quoted for the shell, and doubled for the agent, which would put a variable there."""
+    text = "steps: [{label: a, agent_pool: mi300_1, grade: Blocking, working_dir: /cost/$5 and $HOME, command: ls}]"
+    (step,) = load_pipeline(text, name="amd.yml").steps
+    assert step.commands == ("cd '/cost/$$5 and $$HOME'", "ls")
+
+
 @pytest.mark.parametrize(
     ("step", "said"),
     [

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_ci.repository.watching import PathIndex
-from omni_ci.rules.watches import Watch, Watched, watch_of
+from omni_ci.selection.watches import Watch, Watched, watch_of
 from omni_ci.yaml.loading import load_pipeline
 from omni_ci.yaml.registry import load_registry
 

@@ -1,4 +1,4 @@
-"""What a step watches, as the selection reads it: its list within its group's, keys opened, exclusions taken out."""
+"""What a dependency list watches, keys opened and exclusions taken out: the one reading, for selection and rules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,27 @@ from omni_ci.yaml.registry import Registry, is_key
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One watched path and what is taken out of it; "" is everything."""
+    """One watched path and what is taken out of it; "" is everything.
+
+    Paths without a slash at their end. entry: the path as people know it; key: the registry key that it comes from.
+    """
 
     path: str
     excluding: tuple[str, ...] = ()
+    entry: str = ""
+    key: str | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all of it is taken out again."""
+        return any(_under(self.path, hole) for hole in self.excluding)
 
     def covers(self, path: str) -> bool:
         """Return whether a change of *path* counts."""
         return _under(path, self.path) and not any(_under(path, hole) for hole in self.excluding)
+
+    def __str__(self) -> str:
+        return f"{self.entry} of {self.key!r}" if self.key else self.entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class Watch:
         )
 
     def paths(self) -> Iterator[str]:
-        """Yield every watched path, without a slash at its end."""
+        """Yield every watched path."""
         yield from (one.path for entries in self.lists for one in entries if one.path)
 
 
@@ -60,21 +73,39 @@ def watch_of(group: Group | None, leaf: Leaf, registry: Registry) -> Watch:
 
 def opened(entries: Sequence[str], registry: Registry) -> Iterator[Watched]:
     """Yield the paths of a dependency list, its keys opened; its exclusions hold for its keys too."""
+    keys = registry.keys
     holes = _excluded(entries)
     wanted = [entry for entry in entries if not entry.startswith("!")]
-    if not wanted:
-        yield Watched("", holes)
-    for entry in wanted:
-        listed = registry.keys.get(entry) if is_key(entry) else None
+    for entry in wanted or ["."]:
+        listed = keys.get(entry) if is_key(entry) else None
         if listed is None:
-            yield Watched(entry.rstrip("/"), holes)
+            path = bare(entry)
+            yield Watched(path, holes, entry if path else _all_but(entries))
             continue
         inner = (*holes, *_excluded(listed))
-        yield from (Watched(path.rstrip("/"), inner) for path in listed if not path.startswith("!"))
+        named = (path for path in listed if not path.startswith("!"))
+        yield from (Watched(bare(path), inner, path, entry) for path in named)
+
+
+def bare(entry: str) -> str:
+    """Return the path that *entry* names, without a slash at its end; "" for `.`, which is everything."""
+    path = entry.removeprefix("!").rstrip("/")
+    return "" if path == "." else path
+
+
+def listing(entries: Sequence[str]) -> str:
+    """Return a few of *entries* and how many more there are."""
+    few, more = entries[:3], len(entries) - 3
+    return ", ".join(few) + (f" and {more} more" if more > 0 else "")
+
+
+def _all_but(entries: Sequence[str]) -> str:
+    out = tuple(entry.removeprefix("!") for entry in entries if entry.startswith("!"))
+    return f"anything but {listing(out)}" if out else "anything"
 
 
 def _excluded(entries: Sequence[str]) -> tuple[str, ...]:
-    return tuple(entry[1:].rstrip("/") for entry in entries if entry.startswith("!"))
+    return tuple(bare(entry) for entry in entries if entry.startswith("!"))
 
 
 def _innermost(paths: Sequence[str]) -> str | None:
