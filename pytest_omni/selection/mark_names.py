@@ -64,7 +64,8 @@ def named(items: Iterable[pytest.Item]) -> Iterator[tuple[list[pytest.Item], fro
 def _alike(group: list[pytest.Item]) -> Iterator[tuple[tuple[str, ...], list[pytest.Item]]]:
     together: list[pytest.Item] = []
     current: tuple[str, ...] = ()
-    for item in group:  # groupby's key would be one more call for each test, and most have no marks of their own
+    # groupby's key would be one more call for each test, and most have no marks of their own
+    for item in group:
         own = tuple([mark.name for mark in item.own_markers]) if item.own_markers else ()
         if own != current and together:
             yield current, together

@@ -60,7 +60,7 @@ class Waiting:
         kept: list[Any] = []
         gone: list[str] = []
         found: dict[str, bool] = {}
-        unnamed: dict[str, None] = {}
+        unnamed: dict[Node, None] = {}
         for entry in entries_of(part.depends_on):
             targets = self._graph.named(key_of(entry))
             if not targets or any(target in self._running for target in targets):
@@ -72,8 +72,9 @@ class Waiting:
         named = set(keys_of(kept))
         more = {key: lenient for key, lenient in found.items() if key not in named | own}
         kept += _written(more)
-        # without a `depends_on` the step waits by its place, which covers them
-        lost = () if not kept and node.before else tuple(unnamed)
+        # without a `depends_on` the step waits by its place, which may cover them
+        covered = self._reached(self._ahead(node)) if not kept and unnamed else {}
+        lost = tuple(one.title for one in unnamed if one not in covered)
         return Left(entries=kept, gone=tuple(gone), inherited=tuple(more), unnamed=lost)
 
     def _left_by_place(self, node: Node) -> Left:
@@ -88,21 +89,25 @@ class Waiting:
 
     def _of_place(self, node: Node) -> Left:
         found: dict[str, bool] = {}
-        unnamed: dict[str, None] = {}
+        unnamed: dict[Node, None] = {}
         self._collect(list(node.before), None, found, unnamed)
-        lost = found.keys() - self._reached(self._ahead(node))
+        held = {_name(one): lenient for one, lenient in self._reached(self._ahead(node)).items()}
+        lost = [
+            key for key, lenient in found.items() if held.get(key, True) and not (lenient and key in held)
+        ]
         if not lost or unnamed:
-            return Left(entries=[], lost=tuple(sorted(lost)), unnamed=tuple(unnamed) if lost else ())
+            titles = tuple(one.title for one in unnamed) if lost else ()
+            return Left(entries=[], lost=tuple(sorted(lost)), unnamed=titles)
         return Left(entries=_written(found), inherited=tuple(found))
 
-    def _inherit(self, start: Node, lenient: bool, found: dict[str, bool], unnamed: dict[str, None]) -> None:
+    def _inherit(self, start: Node, lenient: bool, found: dict[str, bool], unnamed: dict[Node, None]) -> None:
         if start in self._running:
             self._collect(self._past(start, lenient), start, found, unnamed)
         else:
             self._collect(self._through(start, lenient), None, found, unnamed)
 
     def _collect(
-        self, todo: list[Edge], whole: Node | None, found: dict[str, bool], unnamed: dict[str, None]
+        self, todo: list[Edge], whole: Node | None, found: dict[str, bool], unnamed: dict[Node, None]
     ) -> None:
         """Collect what *todo* leads to: keys, and whether their failure is tolerated on every way; titles without one.
 
@@ -122,31 +127,39 @@ class Waiting:
                 todo += [(target.part.key, lenient), *self._past(target, lenient)]
                 continue
             if runs and not target.inside and not target.part.is_wait:
-                unnamed[target.title] = None
+                unnamed[target] = None
             todo += self._through(target, lenient)
 
-    def _ahead(self, node: Node) -> Iterator[Node]:
+    def _ahead(self, node: Node) -> Iterator[Edge]:
         """Yield what runs and holds *node* back by its place, but for waits, which stand for what is before them."""
         gate = node if node.part.divides else _gate_before(node)
         while gate is not None and gate is not node and gate not in self._running:
             gate = _gate_before(gate)
-        ahead = [gate] if gate is not None and gate is not node else []
-        while gate is not None:
-            ahead += [one for one, _ in gate.before]
+        ahead = [(gate, False)] if gate is not None and gate is not node else []
+        while gate is not None and (
+            gate is node or not gate.says
+        ):  # one that says holds nothing by its place
+            ahead += gate.before
             gate = _gate_before(gate)
-        yield from (one for one in ahead if one in self._running and not _is_passed_by(one))
+        yield from (
+            (one, lenient) for one, lenient in ahead if one in self._running and not _is_passed_by(one)
+        )
 
-    def _reached(self, nodes: Iterable[Node]) -> set[str]:
-        """Return the keys of *nodes* and of all that they wait for."""
-        todo: list[Node | str] = list(nodes)
-        seen: set[Node | str] = set()
+    def _reached(self, edges: Iterable[Edge]) -> dict[Node | str, bool]:
+        """Return where *edges* lead and all that is waited for there, and whether a failure is tolerated on every way."""
+        todo = list(edges)
+        found: dict[Node | str, bool] = {}
         while todo:
-            node = todo.pop()
-            if node not in seen:
-                seen.add(node)
-                if not isinstance(node, str):
-                    todo += [*node.inside, *(target for target, _ in self._graph.edges(node))]
-        return {key for one in seen if (key := one if isinstance(one, str) else one.part.key)}
+            node, lenient = todo.pop()
+            if found.get(node) in {False, lenient}:
+                continue
+            found[node] = lenient
+            if not isinstance(node, str):
+                todo += [
+                    (one, lenient) for one in node.inside if one in self._running
+                ]  # it stands for no others
+                todo += _loosened(self._graph.edges(node), lenient)
+        return found
 
     def _past(self, group: Node, lenient: bool) -> list[Edge]:
         """Return what the missing steps of a group that runs waited for; the group waits for the rest."""
@@ -159,6 +172,10 @@ class Waiting:
 
 def _written(found: Mapping[str, bool]) -> list[Any]:
     return [{"step": key, "allow_failure": True} if lenient else key for key, lenient in found.items()]
+
+
+def _name(reached: Node | str) -> str | None:
+    return reached if isinstance(reached, str) else reached.part.key
 
 
 def _gate_before(node: Node) -> Node | None:

@@ -225,3 +225,10 @@ def test_places_behind_a_wait_count_as_waiting_too(data: st.DataObject) -> None:
 
 def _reached(name: str, edges: dict[str, set[str]]) -> set[str]:
     return set().union(*({one} | _reached(one, edges) for one in edges.get(name, ())))
+
+
+def test_a_place_that_tolerates_a_failure_does_not_stand_for_one_that_did_not() -> None:
+    tolerant = {"wait": None, "continue_on_failure": True}
+    pipeline = load(step("s3"), tolerant, step("s6", "s3"), "wait", step("s7"))
+    assert left(pipeline, "s7").entries == []
+    assert left(pipeline, "s7", "s6").entries == ["s3"]
