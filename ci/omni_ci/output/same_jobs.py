@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from omni_ci.hardware.command_env import ARTIFACTS, commands_as_written
-from omni_ci.hardware.variables import carries_commands
-from omni_ci.interpolation import at_run_time
-from omni_ci.shell.runs import parse
+from omni_ci.hardware.command_env import commands_as_written
 from omni_ci.yaml.model import GATES, plain_kind
 from omni_ci.yaml.waits import entries_of, key_of
 
@@ -20,8 +16,6 @@ _MAY_DIFFER = frozenset(
     {"label", "name", "key", "id", "identifier", "timeout_in_minutes", "priority", "retry"}
 )
 _COMPARED_APART = frozenset({"command", "commands", "env", "depends_on"})
-_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
-_SPACE = re.compile(r"\s+")
 _HERE_DOCUMENT = "<<"
 
 
@@ -36,18 +30,14 @@ def work_of(step: Any, around: Mapping[str, Any] | None, renamed: Mapping[str, s
     commands = "\n".join(commands_as_written(step))
     if not commands.strip():
         return None
-    given = step.get("env")
-    env = {
-        name: value
-        for name, value in (given.items() if isinstance(given, Mapping) else ())
-        if name == ARTIFACTS or not carries_commands(name)
-    }
     rest = {key: value for key, value in step.items() if key not in _MAY_DIFFER | _COMPARED_APART}
     waits = [
         _renamed(entry, renamed) for value in (step, around) for entry in entries_of(value.get("depends_on"))
     ]
     beside = {key: value for key, value in around.items() if key != "depends_on"}
-    return json.dumps((rest, env, waits, beside), sort_keys=True, default=str), _normalised(commands)
+    # the whole environment, since a runner reads commands from more variables than we do
+    found = (rest, step.get("env") or {}, waits, beside)
+    return json.dumps(found, sort_keys=True, default=str), _normalised(commands)
 
 
 def around_of(item: Any) -> Mapping[str, Any] | None:
@@ -68,10 +58,11 @@ def _renamed(entry: Any, names: Mapping[str, str]) -> str:
     return json.dumps({**entry, "step": named} if isinstance(entry, Mapping) else named or entry, default=str)
 
 
-def _normalised(commands: str) -> Hashable:
-    """Return *commands* however they are spaced, indented and commented; quotes stay what they are."""
-    script = parse(at_run_time(commands))
-    if script.problem is not None or _HERE_DOCUMENT in commands:
-        return commands.strip()
-    bare = _SPACE.sub("", _COMMENT.sub("", commands))
-    return bare, tuple((one.words, one.assigns, one.before, one.inside) for one in script.commands)
+def _normalised(commands: str) -> str:
+    """Return *commands* without what no shell reads: space at the end of a line, and empty lines at both ends."""
+    if _HERE_DOCUMENT in commands:
+        return commands
+    return "\n".join(
+        line.rstrip(" \t") if not line.rstrip(" \t").endswith("\\") else line
+        for line in commands.strip("\n").split("\n")
+    )

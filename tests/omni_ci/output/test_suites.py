@@ -47,9 +47,7 @@ def test_files_follow_each_other_with_their_places() -> None:
 def test_a_job_that_an_earlier_file_has_is_left_out_and_counted_by_its_jobs() -> None:
     made = joined(
         [
-            suite(
-                READY, step("Ready", "cd tests", "  pytest  a\n# quick", parallelism=4, timeout_in_minutes=5)
-            ),
+            suite(READY, step("Ready", "cd tests", "pytest a ", parallelism=4, timeout_in_minutes=5)),
             suite(
                 MERGE,
                 step("Merge", "cd tests\npytest a", parallelism=4, timeout_in_minutes=9),
@@ -230,3 +228,30 @@ def test_every_step_is_there_or_named_and_nothing_waits_for_what_is_not(
     }
     known = {one.get("key") for one in made.document["steps"]}
     assert all(key in known for one in made.document["steps"] for key in one.get("depends_on", ()))
+
+
+@pytest.mark.parametrize(
+    ("ready", "merge"),
+    [
+        ({"env": {"TEST_COMMANDS": "pytest a"}}, {"env": {"TEST_COMMANDS": "pytest b"}}),
+        ({"env": {"OMNI_COMMANDS": "pytest a"}}, {"env": {"OMNI_COMMANDS": "pytest b"}}),
+        (
+            {"commands": ["for m in a b; do pytest $$m; done"]},
+            {"commands": ["for m in ab; do pytest $$m; done"]},
+        ),
+        (
+            {"commands": ['case $$x in "a b") pytest;; esac']},
+            {"commands": ['case $$x in "ab") pytest;; esac']},
+        ),
+        ({"commands": ["cat <<E\na \nE"]}, {"commands": ["cat <<E\na\nE"]}),
+    ],
+)
+def test_jobs_that_may_do_different_things_both_run(ready: dict[str, Any], merge: dict[str, Any]) -> None:
+    runner = {"commands": ["bash run-amd-test.sh"]}
+    made = joined(
+        [
+            suite(READY, {"label": "Ready", **runner, **ready}),
+            suite(MERGE, {"label": "Merge", **runner, **merge}),
+        ]
+    )
+    assert labels(made) == ["Ready", "Merge"]
