@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from omni_ci.hardware.plugins import docker_options, plugin_configs, plugin_names
@@ -98,22 +99,22 @@ def _of_the_host(name: str) -> Callable[[Any], Iterator[Access]]:
 
 
 def _volumes(value: Any) -> Iterator[Access]:
-    for volume in _listed(value):
-        source = _source(volume)
+    for source in chain.from_iterable(map(_sources, _listed(value))):
         if not _VOLUME.fullmatch(source) and not _in_checkout(source):
             yield Access(source)
 
 
-def _source(volume: Any) -> str:
+def _sources(volume: Any) -> list[str]:
+    """Return every host path that docker may take *volume* for: `-v` reads up to a colon, `--mount` its last source."""
     if isinstance(volume, Mapping):
-        return str(volume.get("source", volume))
-    if found := _MOUNT_SOURCE.search(str(volume)):
-        return found[1]
-    return str(volume).partition(":")[0]
+        return [str(volume.get("source", volume))]
+    bound, colon, _ = str(volume).partition(":")
+    named = [found[1] for found in _MOUNT_SOURCE.finditer(str(volume))]
+    return named if named and (not colon or "=" in bound) else [bound, *named]
 
 
 def _devices(value: Any) -> Iterator[Access]:
-    return (Access(_source(device)) for device in _listed(value))
+    return (Access(source) for device in _listed(value) for source in _sources(device))
 
 
 def _files(value: Any) -> Iterator[Access]:

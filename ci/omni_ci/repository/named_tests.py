@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise, takewhile
 
 from omni_ci.repository.patterns import literal_prefix, matching
-from omni_ci.repository.pytest_settings import PytestSettings, Settings
+from omni_ci.repository.pytest_settings import FLAGS, PytestSettings, Settings
 from omni_ci.repository.watching import PathIndex
 from omni_ci.shell.runs import Command, PytestRun, run_of
 
@@ -183,7 +183,8 @@ class _Reading:
             path.endswith(".py") or ("/" in path and not self._follows_option(word))
         )
         if held or "/" in path or not is_value:
-            self.places.append(_named(full, is_sure=held or not may_be_value))
+            is_sure = (held and not self._follows_option(word)) or not may_be_value
+            self.places.append(_named(full, is_sure=is_sure))
         still = posixpath.normpath(path)  # the `cd` may be read wrongly, or lead to a folder of the machine
         if not held and self._folder and not still.startswith(".."):
             self.places.append(_named(still, is_sure=False))
@@ -193,7 +194,7 @@ class _Reading:
     def _follows_option(self, word: str) -> bool:
         words = self._run.words
         before = words[words.index(word) - 1] if word in words else ""
-        return before.startswith("--") and "=" not in before
+        return before.startswith("--") and "=" not in before and before not in FLAGS
 
     def _outside(self, path: str) -> None:
         """Add the path that an absolute one is in a checkout at some folder of it."""

@@ -15,6 +15,55 @@ from omni_hardware.errors import OmniError
 _TEST_FILES = ("test_*.py", "*_test.py")
 
 
+# Long options that take no value, so that a path behind one is a path to tests; behind any other it may be a value.
+FLAGS = frozenset(
+    [
+        "--strict",
+        "--strict-markers",
+        "--strict-config",
+        "--omni-strict",
+        "--exitfirst",
+        "--last-failed",
+        "--lf",
+        "--failed-first",
+        "--ff",
+        "--new-first",
+        "--nf",
+        "--stepwise",
+        "--sw",
+        "--stepwise-skip",
+        "--sw-skip",
+        "--verbose",
+        "--quiet",
+        "--no-header",
+        "--no-summary",
+        "--showlocals",
+        "--no-showlocals",
+        "--runxfail",
+        "--cache-clear",
+        "--disable-warnings",
+        "--disable-pytest-warnings",
+        "--collect-only",
+        "--co",
+        "--doctest-modules",
+        "--continue-on-collection-errors",
+        "--keep-duplicates",
+        "--noconftest",
+        "--setup-only",
+        "--setup-show",
+        "--setup-plan",
+        "--pdb",
+        "--trace",
+        "--full-trace",
+        "--no-cov",
+        "--cov-append",
+        "--cov-branch",
+        "--forked",
+        "--looponfail",
+    ]
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What pytest is told by *file*, a path from the root; by none where that is None."""

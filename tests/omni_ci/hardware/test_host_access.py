@@ -36,6 +36,8 @@ ROOT = {"privileged": True}
         (docker(mount_docker_sock=True), [Access("/var/run/docker.sock", "mount-docker-sock")]),
         (docker(**{"mount-ssh-agent": "/root"}), [Access("$SSH_AUTH_SOCK", "mount-ssh-agent")]),
         (docker(volumes=["/etc:/e", "cache:/c", ".:/src"]), [Access("/etc")]),
+        (docker(volumes=["/:/host,src=."]), [Access("/")]),  # -v reads up to the colon
+        (docker(mounts=["type=bind,src=./a,src=/,target=/h"]), [Access("/")]),  # the last source counts
         (docker(Volumes="/etc:/e"), [Access("/etc")]),
         (docker(**{"volumes-0": "/etc:/e"}), [Access("/etc")]),
         (docker(mounts=["/etc:/e"]), [Access("/etc")]),

@@ -58,6 +58,11 @@ def named(command: str, files: dict[str, str] | None = None, index: PathIndex = 
         ("pytest tests --config tests/data/x.json", ["tests", "tests/data/x.json"]),
         ("pytest", [""]),
         ("pytest .", [""]),
+        # the value of an option that is not pytest's own may be a path, and then no path to tests was given
+        ("pytest --durations-path tests/data/x.json", ["tests/data/x.json", ""]),
+        ("pytest --alluredir tools", ["tools", ""]),
+        ("pytest --strict-markers tools", ["tools"]),
+        ("pytest --alluredir tools tests/test_a.py", ["tools", "tests/test_a.py"]),
         ("pytest --config out/y.yaml", ["out/y.yaml", ""]),
         ("pytest --folder out/reports", ["out/reports", ""]),
         ("cd $HOME && pytest", [""]),
