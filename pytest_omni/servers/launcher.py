@@ -52,14 +52,18 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     _adopt_orphans()
     waking = _wake_on_signals()
+    numbers = [getattr(signal, name) for name in _FORWARDED]
+    # what comes before the child can be told waits; ending here would leave it to nobody
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         child = _spawn(request)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in a word
         _say(link, {"error": getattr(error, "strerror", None) or str(error)})
         return 127
+    for number in numbers:
+        _forward(number, child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     _say(link, {"pid": child})
-    for name in _FORWARDED:
-        _forward(getattr(signal, name), child)
     code = _watch(link, waking, child, parent)
     code = _end(child, request["tag"], request["grace"], code)
     _reap_all()
@@ -146,6 +150,7 @@ def _spawn(request: Mapping[str, Any]) -> int:
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
+        setsigmask=(),
         setsid=True,  # its session and group hold what it leaves behind, and Ctrl-C reaches pytest alone
         setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores, and nobody else expects to be
     )

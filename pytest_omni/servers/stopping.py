@@ -69,6 +69,8 @@ def stop_children(server: Stoppable, *, grace_s: float) -> Stopping:
 
     ended, survivors = server.exit(), ""
     roots = [child.root for child in server.children if is_alive(child.root)]
+    # dead already, though its launcher has not come to say so
+    dead = [child for child in server.children if child.root not in roots]
     try:
         ending = stop_trees(roots, server.owned, grace_s=grace_s)
     except InfrastructureError as error:
@@ -76,14 +78,15 @@ def stop_children(server: Stoppable, *, grace_s: float) -> Stopping:
     alive_s = time.monotonic() - server.began
     for child in server.children:
         child.let_go()
+    code = ended[0] if ended else next((child.exit_code() for child in dead), None)
     killed = ending is Ending.KILL
-    how = Stopped.CRASH if ended else Stopped.KILL if killed else Stopped.TERM
+    how = Stopped.CRASH if code is not None else Stopped.KILL if killed else Stopped.TERM
     return Stopping(
         how=how,
-        coverage=_coverage(server, killed=killed or (ended is not None and ended[0] < 0)),
+        coverage=_coverage(server, killed=killed or (code is not None and code < 0)),
         grace_s=grace_s,
         alive_s=alive_s,
-        code=ended[0] if ended else None,
+        code=code,
         survivors=survivors and shown_text(survivors, server.env),
         outlived=killed and all(child.exit_code() != -signal.SIGKILL for child in server.children),
     )

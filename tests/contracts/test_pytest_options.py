@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omni_ci.invocations import invocations
+from omni_ci.shell.invocations import invocations
 from pytest_omni.options import OPTIONS, Kind
 
 

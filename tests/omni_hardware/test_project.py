@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omni_hardware.errors import InputError
-from omni_hardware.project import extend, is_armed, load_project
+from omni_hardware.project import extend, is_armed, load_project, vocabulary_in
 from omni_hardware.vocabulary import DEFAULT
 
 
@@ -202,3 +202,37 @@ def test_a_project_in_utf_16_is_refused_and_not_taken_for_one_without_us(tmp_pat
     (tmp_path / "pyproject.toml").write_text("[tool.omni]\n", encoding="utf-16")
     with pytest.raises(InputError, match="not UTF-8"):
         load_project(tmp_path)
+
+
+def test_the_text_of_a_file_says_the_same_as_the_file(tmp_path):
+    text = '[tool.omni]\ntopics = ["speech"]\n[tool.omni.skus]\ncuda = ["GB300"]\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    found = vocabulary_in(text, source="pyproject.toml")
+    assert found == load_project(tmp_path)
+    assert found.platform_of("GB300") == found.platform("cuda")
+    assert vocabulary_in(None, source="pyproject.toml") == DEFAULT
+    assert vocabulary_in("", source="pyproject.toml") == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[tool.omni]\nlevel = []\n",
+            "base:pyproject.toml:2: [tool.omni] level: unknown key (did you mean 'levels'?)",
+        ),
+        (
+            "[tool]\nomni = 1\n",
+            "base:pyproject.toml:2: [tool] omni: must be a table, not a number; write [tool.omni]",
+        ),
+        (
+            "[tool.omni\n",
+            "base:pyproject.toml:1:11: not TOML: Expected ']' at the end of a table declaration",
+        ),
+        ("[tool.omni]\n# \udcff\n", "base:pyproject.toml:2: not UTF-8, which TOML demands"),
+    ],
+)
+def test_a_text_that_is_wrong_is_named_by_its_source(text: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        vocabulary_in(text, source="base:pyproject.toml")
+    assert str(refused.value) == message

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,8 @@ from pytest_omni.options import OPTIONS
 
 STUB = Path(__file__).with_name("stub_server.py")
 HANG_GUARD_S = 60.0
+# the second collects garbage ten times a session: a sixth of what a session of one test costs
+WITHOUT = ("-p", "no:cacheprovider", "-p", "no:unraisableexception")
 # CI and BUILD_NUMBER: pytest then prints its short summary uncut, so that every message is there twice.
 OUTER = (
     "PYTEST_ADDOPTS",
@@ -69,7 +71,7 @@ def inner(pytester: pytest.Pytester) -> Inner:
 
     def run(*args: str, plugins: tuple[str, ...] = ("pytest_omni.plugin",)) -> pytest.RunResult:
         named = [word for plugin in plugins for word in ("-p", plugin)]
-        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *args)
+        command = (sys.executable, "-m", "pytest", *WITHOUT, *named, *args)
         return pytester.run(*command, timeout=HANG_GUARD_S)
 
     return run
@@ -81,6 +83,42 @@ def armed(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makepyprojecttoml("[tool.omni]\n\n[tool.pytest.ini_options]\naddopts = ['--strict-markers']\n")
     pytester.makeconftest(CONFTEST)
     return pytester
+
+
+# Time for who waits begins once the file `far` says that what he waits for has come as far as the test wants: how fast
+# Python starts says something about the machine only, and a short limit is then enough.
+PATIENT = """
+import pathlib as _pathlib, time as _time
+
+class _Patient:
+    began = None
+
+    def __call__(self):
+        if self.began is None and _pathlib.Path("far").exists():
+            self.began = _time.monotonic()
+        return 0.0 if self.began is None else _time.monotonic() - self.began
+
+patient = _Patient()
+"""
+
+
+@pytest.fixture
+def patient(pytester: pytest.Pytester) -> Callable[[str], None]:
+    """Append PATIENT to the inner conftest.py, and a line that puts the clock `patient` where it counts."""
+
+    def put(line: str) -> None:
+        with (pytester.path / "conftest.py").open("a") as conftest:
+            conftest.write(f"{PATIENT}\n{line}\n")
+
+    return put
+
+
+@pytest.fixture
+def patient_start(armed: pytest.Pytester, patient: Callable[[str], None]) -> None:
+    """The limits of a server's start begin once the stub has made the file `far`."""
+    patient(
+        "from pytest_omni.servers.starting import Watch\nWatch.__init__.__kwdefaults__['clock'] = patient"
+    )
 
 
 class Cards(Protocol):
@@ -113,6 +151,7 @@ def cards(armed: pytest.Pytester) -> Cards:
 # What a module of an inner project starts with, to have a server and to talk to it.
 TALK = """
 import http.client, os, signal, threading, time
+import psutil
 import pytest
 from pytest_omni import OmniServerParams
 
@@ -120,6 +159,12 @@ def get(server, path="/"):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     connection.request("GET", path)
     return connection.getresponse().read().decode()
+
+def gone(pid):
+    try:
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE: time.sleep(0.02)
+    except psutil.NoSuchProcess:
+        pass
 
 def served(*args, fixture="omni_server", **kwargs):
     params = OmniServerParams("stub", server_args=args, **kwargs)
@@ -131,6 +176,14 @@ def served(*args, fixture="omni_server", **kwargs):
 def talk(armed: pytest.Pytester) -> None:
     """Put TALK beside the tests of the armed project: `from talk import *`."""
     armed.makepyfile(talk=TALK)
+
+
+def lives(pid: int) -> bool:
+    """Whether *pid* runs; between two questions about it, it may end."""
+    try:
+        return is_alive(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Pids:
@@ -146,7 +199,7 @@ class Pids:
         return [int(word) for word in self.path.read_text().split()] if self.path.exists() else []
 
     def living(self) -> list[int]:
-        return [pid for pid in self.read() if psutil.pid_exists(pid) and is_alive(psutil.Process(pid))]
+        return [pid for pid in self.read() if lives(pid)]
 
     def are_dead(self) -> bool:
         """Whether all of them are gone within the hang guard, and there was one."""
@@ -180,7 +233,7 @@ def started(armed: pytest.Pytester) -> Iterator[Started]:
     ) -> subprocess.Popen[bytes]:
         named = [word for plugin in plugins for word in ("-p", plugin)]
         outer = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *args],
+            [sys.executable, "-m", "pytest", *WITHOUT, *named, *args],
             cwd=armed.path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

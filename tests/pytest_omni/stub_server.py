@@ -16,7 +16,14 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--dies", type=int, default=None, metavar="CODE", help="print a token and exit")
 parser.add_argument("--never-binds", action="store_true")
-parser.add_argument("--unhealthy", action="store_true", help="answer 503 for ever")
+parser.add_argument(
+    "--unhealthy",
+    nargs="?",
+    type=Path,
+    const=Path("no such file"),
+    metavar="FILE",
+    help="answer 503 until FILE is there",
+)
 parser.add_argument("--deaf", action="store_true", help="ignore SIGTERM")
 parser.add_argument("--grandchild", action="store_true", help="a child of this process owns the port")
 parser.add_argument(
@@ -46,6 +53,7 @@ parser.add_argument(
     "--binds", action=argparse.BooleanOptionalAction, default=True, help="or only wait, beside another"
 )
 args = parser.parse_args()
+waits_for_a_request = args.unhealthy or args.mute or args.drips
 
 if args.pids:
     with args.pids.open("a") as pids:
@@ -90,6 +98,7 @@ if args.quiet_after is not None:
     for number in range(args.quiet_after):
         print("loading shard", number, flush=True)
         time.sleep(0.2)
+    Path("far").touch()
 if args.never_binds or args.quiet_after is not None or not args.binds:
     time.sleep(600)
 if args.chatty:
@@ -113,15 +122,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         requests.append(self.path)
         if len(requests) <= args.mute:
+            Path("far").touch()
             time.sleep(600)
         if args.drips:
+            Path("far").touch()
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
             while True:
                 self.wfile.write(b"a")
                 time.sleep(0.05)
-        self.send_response(503 if args.unhealthy else 200)
+        self.send_response(503 if args.unhealthy and not args.unhealthy.exists() else 200)
         self.end_headers()
         self.wfile.write(str(os.getpid()).encode())
+        if args.unhealthy:
+            Path("far").touch()
         if args.exits_after_health:
             os._exit(7)
 
@@ -129,4 +142,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-Server((args.host, args.port), Handler).serve_forever()
+server = Server((args.host, args.port), Handler)
+if not waits_for_a_request:
+    Path("far").touch()
+server.serve_forever()

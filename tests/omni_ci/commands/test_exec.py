@@ -212,12 +212,12 @@ def test_vllm_omni6175_xpu_names_its_roots_and_a_broken_collection_is_not_no_tes
 def test_a_signal_ends_the_tree_and_the_report_is_still_written(pod, number, code):
     environ = pod.environ("bash -c 'exit 3' || true", "echo $$ > pid; sleep 60; true", "true")
     child = pod.start(environ=environ)
-    deadline = time.monotonic() + 20
-    while not (pod.checkout / "pid").exists() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    pid = pod.checkout / "pid"
+    while not (pid.exists() and pid.read_text().endswith("\n")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(0.2)
     child.send_signal(number)
-    out, _ = child.communicate(timeout=30)
+    out, _ = child.communicate(timeout=60)
     assert child.returncode == code
     assert "1 item was not run" in out
     assert f"ended because of {number.name}" in out

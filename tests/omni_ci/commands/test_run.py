@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -326,7 +327,7 @@ def test_ctrl_c_ends_every_tree_and_the_report_is_still_written(here):
         text=True,
     )
     pids = [here.root / f"pid-{name}" for name in "ab"]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not all(path.exists() and path.read_text() for path in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
@@ -361,7 +362,7 @@ def test_a_terminal_has_a_line_that_is_rewritten_and_a_pipe_has_none(here):
         shown += piece
     os.close(main)
     assert child.wait(timeout=30) == 0
-    assert b"\r\x1b[2K0/1 done; now a 0 s" in shown
+    assert re.search(rb"\r\x1b\[2K0/1 done; now a \d+ s", shown)
 
 
 def omni_ci(here, *tokens: str, stdout) -> subprocess.Popen[str]:

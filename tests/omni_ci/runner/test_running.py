@@ -35,7 +35,7 @@ time.sleep(60)
 @pytest.fixture
 def program(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    return f"{sys.executable} {tmp_path}/program.py {tmp_path}"
+    return f"{sys.executable} program.py ."  # in tmp_path, whose own name may be longer than what is shown
 
 
 def run(*commands: str, cwd: Path, **options):
@@ -43,7 +43,7 @@ def run(*commands: str, cwd: Path, **options):
 
 
 def wait_for(*paths: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not all(path.exists() and path.read_text() for path in paths):
         assert time.monotonic() < deadline, paths
         time.sleep(0.02)
@@ -72,7 +72,7 @@ def test_a_timeout_is_term_and_124_with_what_was_done_so_far(tmp_path, program):
     assert [item.status for item in outcome.items] == [0, 124, None]
     assert outcome.status == 124
     assert outcome.items[1].note == "not done after 1.5 s"
-    assert 1 < outcome.items[1].seconds < 10
+    assert 1 < outcome.items[1].seconds < 60
     assert (tmp_path / "one.SIGTERM").exists()
     assert is_gone(tmp_path / "one.pid")
 
@@ -82,7 +82,7 @@ def test_what_ignores_term_is_killed_after_the_grace(tmp_path, program):
     outcome = run(f"{program} one deaf", cwd=tmp_path, timeout_s=1.5, grace_s=0.5)
     assert outcome.items[0].note == "not done after 1.5 s; killed 0.5 s later"
     assert outcome.status == 124
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50  # it sleeps for 60
     assert is_gone(tmp_path / "one.pid")
 
 
@@ -139,7 +139,7 @@ def test_processes_left_behind_are_named_and_ended_and_change_no_status(tmp_path
     assert outcome.status == 0
     for name in ("away", "beside"):
         assert f"pid {(tmp_path / f'{name}.pid').read_text()} (" in outcome.leaked
-        assert f"program.py {tmp_path} {name}" in outcome.leaked
+        assert f"program.py . {name}" in outcome.leaked
         assert is_gone(tmp_path / f"{name}.pid")
 
 

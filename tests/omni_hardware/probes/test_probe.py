@@ -124,7 +124,7 @@ def test_a_probe_that_dies_or_fails_is_an_error_never_no_devices(machine, bindin
 def test_a_driver_that_hangs_is_left_alone(machine):
     machine.node("nvidia0")
     machine.binding("import time\ntime.sleep(120)")
-    found = machine.probe(limit_s=2.0)
+    found = machine.probe(limit_s=1.0)
     assert found.error == "the cuda probe gave no answer in time and was left alone"
 
 

@@ -81,7 +81,7 @@ def test_a(omni_server):
     get(omni_server)
     assert len(omni_server.log_paths) == 2 and omni_server.log_path == omni_server.log_paths[0]
     assert all(path.stat().st_size for path in omni_server.log_paths[:1])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 50
     while len(open({pids}).read().split()) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(open({pids}).read().split()) == 2
@@ -119,15 +119,16 @@ def test_pytest13400_a_chatty_stray_does_not_block_the_tear_down(armed, inner, p
     assert len(pids.read()) == 2
 
 
+@pytest.mark.usefixtures("patient_start")
 def test_a_server_that_stalls_is_told_before_its_deadline(armed, inner, pids):
     armed.makepyfile(
         HEAD
-        + f'@served("--quiet-after", "3", "--pids", {pids}, stall_timeout=1.5)\ndef test_a(omni_server): pass'
+        + f'@served("--quiet-after", "3", "--pids", {pids}, stall_timeout=0.5)\ndef test_a(omni_server): pass'
     )
     result = inner()
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
-        [r"server for 'stub' on port \d+ wrote nothing to its log for stall_timeout=1\.5 s, .*"]
+        [r"server for 'stub' on port \d+ wrote nothing to its log for stall_timeout=0\.5 s, .*"]
     )
     result.stdout.fnmatch_lines(["loading shard 2"])
     assert pids.are_dead()
@@ -181,7 +182,7 @@ def test_b(): pass
     result = inner(*free)
     result.assert_outcomes(passed=2, errors=1)
     told = (
-        r"the server of test_leak\.py::test_a\[stub\] has ended, but [01] s later its device memory is not given "
+        r"the server of test_leak\.py::test_a\[stub\] has ended, but \d+ s later its device memory is not given "
         rf"back: pid \d+ 70000 MiB on device 0; foreign processes there, not waited for: pid {STRANGER} 5 MiB .*"
     )
     result.stdout.re_match_lines([told])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_omni.servers.child import Order, launch, new_tag
@@ -17,7 +20,7 @@ from pytest_omni.servers.running import Plan, Running, Servers
 from pytest_omni.servers.starting import ServerError
 from pytest_omni.servers.stopping import Stopped, Stopping, notes, stop_children
 
-HANG_S = 30.0
+HANG_S = 60.0
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 LEAVES_DEAF = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF!r}], start_new_session=True).wait()"
 COVERAGE = Verdict(Recorded.OFF, "nobody measures", measuring=False)
@@ -34,13 +37,14 @@ PLAN = Plan(
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("code", "outlived", "note"),
+    ("code", "grace_s", "outlived", "note"),
     [
-        (DEAF, False, "had to be killed 0.2 s after SIGTERM: what it had not written is lost"),
-        (LEAVES_DEAF, True, "left processes behind that did not follow SIGTERM and had to be killed"),
+        (DEAF, 0.2, False, "had to be killed 0.2 s after SIGTERM: what it had not written is lost"),
+        # it follows SIGTERM at once, and what it leaves is deaf
+        (LEAVES_DEAF, HANG_S, True, "left processes behind that did not follow SIGTERM and had to be killed"),
     ],
 )
-def test_what_had_to_be_killed_is_told_apart(monkeypatch, tmp_path, code, outlived, note):
+def test_what_had_to_be_killed_is_told_apart(monkeypatch, tmp_path, code, grace_s, outlived, note):
     monkeypatch.setattr("omni_hardware.processes._AFTER_ROOT_S", 0.2)
     server = Running(PLAN, 1)
     order = Order([sys.executable, "-c", code], dict(os.environ), tmp_path / "log")
@@ -48,11 +52,27 @@ def test_what_had_to_be_killed_is_told_apart(monkeypatch, tmp_path, code, outliv
     deadline = time.monotonic() + HANG_S
     while "up" not in order.log_path.read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
-    stopping = stop_children(server, grace_s=0.2)
+    stopping = stop_children(server, grace_s=grace_s)
     assert (stopping.how, stopping.outlived) == (Stopped.KILL, outlived)
     (told,) = notes(server, stopping)
     assert note in told
     assert not server.owned()
+
+
+@pytest.mark.process
+def test_a_server_that_died_before_its_launcher_could_say_so_has_ended_by_itself(tmp_path):
+    server = Running(PLAN, 1)
+    order = Order([sys.executable, "-c", "import time; time.sleep(600)"], dict(os.environ), tmp_path / "log")
+    child = launch(order, new_tag())
+    server.children.append(child)
+    child.launcher.send_signal(signal.SIGSTOP)  # a machine that has no time for it
+    child.root.kill()
+    deadline = time.monotonic() + HANG_S
+    while child.root.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.02)
+    threading.Timer(0.3, child.launcher.send_signal, [signal.SIGCONT]).start()
+    stopping = stop_children(server, grace_s=HANG_S)
+    assert (stopping.how, stopping.code) == (Stopped.CRASH, -signal.SIGKILL)
 
 
 class Stubborn(Running):
