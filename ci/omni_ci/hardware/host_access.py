@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from omni_ci.hardware.plugins import docker_options, plugin_configs, plugin_names
+from omni_ci.hardware.plugins import docker_options, plugin_configs, plugin_names, spelled_names
 
 WHOLE_HOST = "/"
 _DOCKER_SOCKET = "/var/run/docker.sock"
@@ -39,6 +39,7 @@ _POD_FLAGS = {
 }
 # What is written elsewhere, where nobody can look from here, and what that is.
 UNJUDGED = {
+    "uploadVariable": "a variable that is replaced at upload decides what it is",
     "docker-compose": "its images, volumes and privileges are in a file of its own",
     "podTemplate": "the pod is in the cluster",
     "flexVolume": "a driver on the host decides what it mounts",
@@ -62,8 +63,13 @@ class Access:
     name: str = ""
 
 
+_AT_UPLOAD = Access(None, "uploadVariable")
+
+
 def accesses_of(plugins: Any) -> Iterator[Access]:
     """Yield every way to the host that a step's `plugins` open, as it is written."""
+    if any("$" in name for name in _what_is_meant(plugins)):
+        yield _AT_UPLOAD
     if "docker-compose" in plugin_names(plugins):
         yield Access(None, "docker-compose")
     for option, value in docker_options(plugins):
@@ -75,6 +81,14 @@ def accesses_of(plugins: Any) -> Iterator[Access]:
                 yield Access(WHOLE_HOST, _POD_FLAGS[key])
             elif key in _POD:
                 yield from _POD[key](value)
+
+
+def _what_is_meant(plugins: Any) -> Iterator[str]:
+    """Yield the names by which plugins and their options are known here, without a plugin's version."""
+    yield from (name.partition("#")[0] for name in spelled_names(plugins))
+    yield from (option for option, _ in docker_options(plugins))
+    for config in plugin_configs(plugins, "kubernetes"):
+        yield from (key for key, _ in keyed(config))
 
 
 def keyed(value: Any) -> Iterator[tuple[str, Any]]:
@@ -95,12 +109,18 @@ def _flag(name: str, path: str = WHOLE_HOST) -> Callable[[Any], Iterator[Access]
 
 
 def _of_the_host(name: str) -> Callable[[Any], Iterator[Access]]:
-    return lambda value: iter([Access(WHOLE_HOST, name)] if str(value).casefold() == "host" else [])
+    def accesses(value: Any) -> Iterator[Access]:
+        if "$" in str(value):
+            yield _AT_UPLOAD
+        elif str(value).casefold() == "host":
+            yield Access(WHOLE_HOST, name)
+
+    return accesses
 
 
 def _volumes(value: Any) -> Iterator[Access]:
     for source in chain.from_iterable(map(_sources, _listed(value))):
-        if not _VOLUME.fullmatch(source) and not _in_checkout(source):
+        if not _VOLUME.fullmatch(source) and not _is_checkout(source):
             yield Access(source)
 
 
@@ -110,7 +130,7 @@ def _sources(volume: Any) -> list[str]:
         return [str(volume.get("source", volume))]
     bound, colon, _ = str(volume).partition(":")
     named = [found[1] for found in _MOUNT_SOURCE.finditer(str(volume))]
-    return named if named and (not colon or "=" in bound) else [bound, *named]
+    return [bound, *named] if colon or not named else named
 
 
 def _devices(value: Any) -> Iterator[Access]:
@@ -125,7 +145,9 @@ def _files(value: Any) -> Iterator[Access]:
 def _added(value: Any) -> Iterator[Access]:
     for one in _listed(value):
         name = str(one).upper().removeprefix("CAP_")
-        if name in CAPABILITIES:
+        if "$" in name:
+            yield _AT_UPLOAD
+        elif name in CAPABILITIES:
             yield Access(WHOLE_HOST, name)
 
 
@@ -155,8 +177,13 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value else []
 
 
+def _is_checkout(path: str) -> bool:
+    """Return whether docker would mount the job's own checkout: anything in it may be a link that a commit made."""
+    return path.startswith(".") and posixpath.normpath(path) == "."
+
+
 def _in_checkout(path: str) -> bool:
-    """Return whether docker would mount a folder of the job's own checkout."""
+    """Return whether the agent would read a file of the job's own checkout."""
     return path.startswith(".") and "$" not in path and posixpath.normpath(path).split("/")[0] != ".."
 
 

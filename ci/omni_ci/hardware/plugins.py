@@ -74,9 +74,14 @@ def docker_options(plugins: Any) -> Iterator[tuple[str, Any]]:
 
 def plugin_names(plugins: Any) -> tuple[str, ...]:
     """Return the short names of all plugins of a step, each once, also of those without a configuration."""
+    return tuple(dict.fromkeys(map(_plugin_name, spelled_names(plugins))))
+
+
+def spelled_names(plugins: Any) -> tuple[str, ...]:
+    """Return the names of all plugins of a step as they are written, versions and addresses included."""
     entries = plugins if isinstance(plugins, list) else [plugins]
     plain = (entry for entry in entries if isinstance(entry, str))
-    return tuple(dict.fromkeys(map(_plugin_name, (*(name for name, _ in _configured(plugins)), *plain))))
+    return (*(name for name, _ in _configured(plugins)), *plain)
 
 
 def plugin_configs(plugins: Any, wanted: str) -> Iterator[Mapping[str, Any]]:

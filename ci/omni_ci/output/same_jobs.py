@@ -16,7 +16,6 @@ _MAY_DIFFER = frozenset(
     {"label", "name", "key", "id", "identifier", "timeout_in_minutes", "priority", "retry"}
 )
 _COMPARED_APART = frozenset({"command", "commands", "env", "depends_on"})
-_HERE_DOCUMENT = "<<"
 
 
 def work_of(step: Any, around: Mapping[str, Any] | None, renamed: Mapping[str, str]) -> Work | None:
@@ -37,7 +36,7 @@ def work_of(step: Any, around: Mapping[str, Any] | None, renamed: Mapping[str, s
     beside = {key: value for key, value in around.items() if key != "depends_on"}
     # the whole environment, since a runner reads commands from more variables than we do
     found = (rest, step.get("env") or {}, waits, beside)
-    return json.dumps(found, sort_keys=True, default=str), _normalised(commands)
+    return json.dumps(found, sort_keys=True, default=str), commands.strip("\n")
 
 
 def around_of(item: Any) -> Mapping[str, Any] | None:
@@ -56,13 +55,3 @@ def _renamed(entry: Any, names: Mapping[str, str]) -> str:
     key = key_of(entry)
     named = names.get(key, key) if key is not None else None
     return json.dumps({**entry, "step": named} if isinstance(entry, Mapping) else named or entry, default=str)
-
-
-def _normalised(commands: str) -> str:
-    """Return *commands* without what no shell reads: space at the end of a line, and empty lines at both ends."""
-    if _HERE_DOCUMENT in commands:
-        return commands
-    return "\n".join(
-        line.rstrip(" \t") if not line.rstrip(" \t").endswith("\\") else line
-        for line in commands.strip("\n").split("\n")
-    )

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise, takewhile
 
 from omni_ci.repository.patterns import literal_prefix, matching
-from omni_ci.repository.pytest_settings import FLAGS, PytestSettings, Settings
+from omni_ci.repository.pytest_settings import FLAGS, PytestSettings, Settings, named_files
 from omni_ci.repository.watching import PathIndex
 from omni_ci.shell.runs import Command, PytestRun, run_of
 
@@ -92,9 +92,11 @@ def named_tests(run: PytestRun, settings: PytestSettings, index: PathIndex) -> N
     reading = _Reading(run, index)
     for word in (*run.paths, *_of_split(run)):
         reading.word(word)
+    reading.places += [_named(reading.joined(path), is_sure=False) for path in named_files(run.words)]
     start = reading.settings_from() if run.words or not run.paths else None
     told = Settings() if start is None else settings.of(start)
     added = run_of(Command(words=("pytest", *told.addopts), line=0)) if told.addopts else None
+    reading.given = added.words if added else ()
     for word in added.paths if added else ():
         if index.holds(reading.joined(word)):  # else the value of an option of some plugin
             reading.word(word)
@@ -138,7 +140,7 @@ class _Reading:
     """The places of a run, while its words are read."""
 
     def __init__(self, run: PytestRun, index: PathIndex) -> None:
-        self._run = run
+        self._run, self.given = run, run.words
         self._index = index
         folder = "" if run.folder == "." else run.folder
         is_here = not folder.startswith(("/", "~", "..")) and not _UNKNOWN.search(folder)
@@ -192,7 +194,7 @@ class _Reading:
             self.missing.append(word.partition("::")[0])
 
     def _follows_option(self, word: str) -> bool:
-        words = self._run.words
+        words = self.given
         before = words[words.index(word) - 1] if word in words else ""
         return before.startswith("--") and "=" not in before and before not in FLAGS
 

@@ -6,7 +6,7 @@ import configparser
 import posixpath
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +133,17 @@ def settings_files(folder: str) -> Iterator[str]:
     yield from (posixpath.join(folder, name) for name in _SAID)
     if folder:
         yield from settings_files(posixpath.dirname(folder))
+
+
+def named_files(words: Sequence[str]) -> Iterator[str]:
+    """Yield the files that *words* of pytest name as its settings: `-c FILE`, `-cFILE`, `--config-file=FILE`."""
+    for number, word in enumerate(words):
+        if word in {"-c", "--config-file"}:
+            yield from words[number + 1 : number + 2]
+        elif word.startswith("--config-file="):
+            yield word.partition("=")[2]
+        elif word.startswith("-c") and not word.startswith("--"):
+            yield word[2:]
 
 
 def _pytest_toml(text: str) -> Mapping[str, Any]:

@@ -147,8 +147,11 @@ RULES: tuple[Callable[[Case, Facts], Reason | None], ...] = (
 
 def _changed(named: Named, place: Place, facts: Facts) -> Reason | None:
     index = facts.changed_tests(named.settings.test_files) if place.is_searched else facts.code
-    if hit := named.first(place, index):
-        said = "its own test file" if hit == place.path else place.said
+    # a file that is named runs, be it a document
+    itself = place.path if place.path and not place.is_searched and place.path in facts.changed else None
+    if hit := itself or named.first(place, index):
+        named_itself = "its own test file" if hit.endswith(".py") else "which its pytest is given"
+        said = named_itself if hit == place.path else place.said
         return Reason(Rule.TEST, f"{hit} changed, {said}")
     if (module := facts.links.submodule_of(place.path)) and module in facts.changed:
         return Reason(Rule.TEST, f"{module} changed, the submodule that holds {place.path}")

@@ -22,6 +22,7 @@ def container(**given: Any) -> Any:
 
 
 ROOT = {"privileged": True}
+UPLOAD = Access(None, "uploadVariable")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,18 @@ ROOT = {"privileged": True}
         (docker(**{"mount-ssh-agent": "/root"}), [Access("$SSH_AUTH_SOCK", "mount-ssh-agent")]),
         (docker(volumes=["/etc:/e", "cache:/c", ".:/src"]), [Access("/etc")]),
         (docker(volumes=["/:/host,src=."]), [Access("/")]),  # -v reads up to the colon
-        (docker(mounts=["type=bind,src=./a,src=/,target=/h"]), [Access("/")]),  # the last source counts
+        (docker(mounts=["type=bind,src=.,src=/,target=/h"]), [Access("/")]),  # the last source counts
+        (docker(volumes=["/=/..:/host,src=."]), [Access("/=/..")]),
+        (docker(volumes=["./link:/host"]), [Access("./link")]),  # a commit may make it a link to anywhere
+        (docker(volumes=["./:/src", ".:/src"]), []),
+        (docker(network="${NET:-host}"), [UPLOAD]),
+        (docker(pid="$P", ipc="private"), [UPLOAD]),
+        (docker(**{"add-caps": ["SYS_${X:-ADMIN}"]}), [UPLOAD]),
+        (docker(**{"${X:-privileged}": True}), [UPLOAD]),
+        ([{"${D:-docker}#v5": {"image": "i", "privileged": True}}], [UPLOAD]),
+        ([{"docker#$VERSION": {"image": "i"}}], []),
+        (container(securityContext={"capabilities": {"add": ["${X:-SYS_ADMIN}"]}}), [UPLOAD]),
+        ([{"kubernetes": {"${X:-podTemplate}": "t"}}], [UPLOAD]),
         (docker(Volumes="/etc:/e"), [Access("/etc")]),
         (docker(**{"volumes-0": "/etc:/e"}), [Access("/etc")]),
         (docker(mounts=["/etc:/e"]), [Access("/etc")]),

@@ -47,7 +47,7 @@ def test_files_follow_each_other_with_their_places() -> None:
 def test_a_job_that_an_earlier_file_has_is_left_out_and_counted_by_its_jobs() -> None:
     made = joined(
         [
-            suite(READY, step("Ready", "cd tests", "pytest a ", parallelism=4, timeout_in_minutes=5)),
+            suite(READY, step("Ready", "cd tests", "pytest a", parallelism=4, timeout_in_minutes=5)),
             suite(
                 MERGE,
                 step("Merge", "cd tests\npytest a", parallelism=4, timeout_in_minutes=9),
@@ -244,6 +244,7 @@ def test_every_step_is_there_or_named_and_nothing_waits_for_what_is_not(
             {"commands": ['case $$x in "ab") pytest;; esac']},
         ),
         ({"commands": ["cat <<E\na \nE"]}, {"commands": ["cat <<E\na\nE"]}),
+        ({"commands": ['pytest "a  \nb"']}, {"commands": ['pytest "a\nb"']}),
     ],
 )
 def test_jobs_that_may_do_different_things_both_run(ready: dict[str, Any], merge: dict[str, Any]) -> None:

@@ -62,6 +62,8 @@ def named(command: str, files: dict[str, str] | None = None, index: PathIndex = 
         ("pytest --durations-path tests/data/x.json", ["tests/data/x.json", ""]),
         ("pytest --alluredir tools", ["tools", ""]),
         ("pytest --strict-markers tools", ["tools"]),
+        ("pytest -c pkg/pytest.ini tests", ["tests", "pkg/pytest.ini"]),
+        ("cd pkg && pytest --config-file=pytest.ini tests/a.py", ["pkg/tests/a.py", "pkg/pytest.ini"]),
         ("pytest --alluredir tools tests/test_a.py", ["tools", "tests/test_a.py"]),
         ("pytest --config out/y.yaml", ["out/y.yaml", ""]),
         ("pytest --folder out/reports", ["out/reports", ""]),

@@ -87,3 +87,22 @@ def test_settings_that_are_listed_by_hand_run_what_reads_them(suite: Any) -> Non
         "pyproject.toml is listed, which pytest reads its settings from, and there is no base to compare with"
     )
     assert running(suite, "pyproject.toml") == {"quick": because, "one": because}
+
+
+def test_a_settings_file_and_a_document_that_a_run_names_are_its_own(suite: Any) -> None:
+    pipeline = (
+        "steps:\n"
+        "  - {label: A, key: a, source_file_dependencies: [src/], commands: [pytest -c ci/pytest.ini tests/test_a.py]}\n"
+        "  - {label: B, key: b, source_file_dependencies: [src/], commands: ['pytest --doctest-glob=*.md docs/guide.md']}\n"
+    )
+    suite.commit({".buildkite/cuda/test-ready.yml": pipeline, "ci/pytest.ini": "", "docs/guide.md": ""})
+    assert running(suite, "ci/pytest.ini") == {"a": "ci/pytest.ini changed, which its pytest is given"}
+    assert running(suite, "docs/guide.md") == {"b": "docs/guide.md changed, which its pytest is given"}
+
+
+def test_the_value_of_a_strangers_option_in_addopts_hides_no_tests(suite: Any) -> None:
+    settings = "[tool.pytest.ini_options]\ntestpaths = ['tests']\naddopts = '--alluredir docs'\n"
+    suite.commit({"pyproject.toml": settings, "docs/a.md": "", "tests/test_b.py": ""})
+    assert running(suite, "tests/test_b.py") == {
+        "quick": "tests/test_b.py changed, under tests, of the testpaths of pyproject.toml"
+    }
