@@ -88,7 +88,9 @@ def armed(pytester: pytest.Pytester) -> pytest.Pytester:
 # Time for who waits begins once the file `far` says that what he waits for has come as far as the test wants: how fast
 # Python starts says something about the machine only, and a short limit is then enough.
 PATIENT = """
-import pathlib as _pathlib, time as _time
+import os as _os, pathlib as _pathlib, time as _time
+
+_os.environ["STUB_FAR"] = _os.path.abspath("far")
 
 class _Patient:
     began = None

@@ -53,6 +53,14 @@ parser.add_argument(
     "--binds", action=argparse.BooleanOptionalAction, default=True, help="or only wait, beside another"
 )
 args = parser.parse_args()
+
+
+def far() -> None:
+    """Tell a test that waits for it how far this is."""
+    if path := os.environ.get("STUB_FAR"):
+        Path(path).touch()
+
+
 waits_for_a_request = args.unhealthy or args.mute or args.drips
 
 if args.pids:
@@ -98,7 +106,7 @@ if args.quiet_after is not None:
     for number in range(args.quiet_after):
         print("loading shard", number, flush=True)
         time.sleep(0.2)
-    Path("far").touch()
+    far()
 if args.never_binds or args.quiet_after is not None or not args.binds:
     time.sleep(600)
 if args.chatty:
@@ -122,10 +130,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         requests.append(self.path)
         if len(requests) <= args.mute:
-            Path("far").touch()
+            far()
             time.sleep(600)
         if args.drips:
-            Path("far").touch()
+            far()
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
             while True:
                 self.wfile.write(b"a")
@@ -134,7 +142,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(str(os.getpid()).encode())
         if args.unhealthy:
-            Path("far").touch()
+            far()
         if args.exits_after_health:
             os._exit(7)
 
@@ -144,5 +152,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 server = Server((args.host, args.port), Handler)
 if not waits_for_a_request:
-    Path("far").touch()
+    far()
 server.serve_forever()
