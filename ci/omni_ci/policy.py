@@ -13,8 +13,8 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator
 from omni_ci.hardware.host_access import NAMES as HOST_ACCESS
 from omni_ci.hardware.variables import check_names, check_sources
 from omni_ci.yaml.document import LocatedDict, Problem, Where
+from omni_ci.yaml.fields import Located, Texts
 from omni_ci.yaml.loading import load_document
-from omni_ci.yaml.model import Located, Texts
 from omni_ci.yaml.shapes import SignalReason
 from omni_hardware.errors import did_you_mean
 from omni_hardware.vocabulary import PLATFORMS

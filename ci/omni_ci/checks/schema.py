@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from omni_ci.checks.findings import Finding, Placed
 from omni_ci.hardware.plugins import Pod, pods_of, wrong_shapes
-from omni_ci.yaml.model import BARE_WORDS
+from omni_ci.yaml.kinds import BARE_WORDS
 from omni_hardware.errors import did_you_mean
 
 # Judged alone, a step gets a message about itself; judged as one of the schema's alternatives it gets all of theirs.

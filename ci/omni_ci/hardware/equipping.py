@@ -40,6 +40,9 @@ def equipped(leaf: Leaf, equipment: Equipment, *, file_env: Container[str] = ())
     written = leaf.written()
     if leaf.mirror_hardwares is None:
         return written
+    waits = entries_of(written.get("depends_on"))
+    if more := [key for key in leaf.preset_waits if key not in keys_of(waits)]:
+        written["depends_on"] = [*waits, *more]
     at = f"{place(leaf.where)}: step {leaf.label or leaf.ident!r}"
     preset = equipment.presets.find(leaf.mirror_hardwares, at=at)
     _refuse_another(preset, equipment.platform, at)
@@ -86,16 +89,10 @@ def _joined(written: Mapping[str, Any], preset: Preset, fragment: dict[str, Any]
 
 def _of_row(preset: Preset, row: SkuPreset, written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a step that its preset's row adds to, as they become."""
-    waits = entries_of(written.get("depends_on"))
-    named = keys_of(waits)
-    more = [key for key in preset.filled(row.depends_on) if key not in named]
-    if waits and preset.is_the_packages:
-        more = []  # a guess at what builds the image; whoever wrote what the step waits for knew
     label, commands = written.get("label"), commands_as_written(written)
     return {
         "label": f"{preset.filled(row.label_prefix)}{label}" if label and row.label_prefix else None,
         "commands": [*preset.filled(row.setup), *commands] if row.setup and commands else None,
-        "depends_on": [*waits, *more] if more else None,
         "priority": written.get("priority", row.priority),
     }
 

@@ -18,8 +18,8 @@ from pydantic import (
 
 from omni_ci.hardware.quantities import value_of
 from omni_ci.hardware.variables import ENV_NAME, check_names, check_sources, check_values
-from omni_ci.yaml.model import Located, as_written
-from omni_ci.yaml.model import Texts as OneOrMany
+from omni_ci.yaml.fields import Located, as_written
+from omni_ci.yaml.fields import Texts as OneOrMany
 
 # What the package's templates cannot do without; a template of the repository's own says so itself.
 NEEDED: Mapping[str, tuple[str, ...]] = {

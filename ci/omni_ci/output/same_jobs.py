@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from omni_ci.hardware.command_env import commands_as_written
-from omni_ci.yaml.model import GATES, plain_kind
+from omni_ci.yaml.kinds import GATES, plain_kind
 from omni_ci.yaml.waits import entries_of, key_of
 
 Work = Hashable

@@ -11,7 +11,7 @@ from omni_ci.output.circles import dependencies_first
 from omni_ci.output.neighbours import step_keys
 from omni_ci.rendering.jobs import job_count
 from omni_ci.rendering.steps import Rendered
-from omni_ci.yaml.model import GATES, plain_kind
+from omni_ci.yaml.kinds import GATES, plain_kind
 from omni_hardware.errors import InputError
 
 # Said once for the build, not once an upload.

@@ -11,7 +11,8 @@ from omni_ci.output.neighbours import step_keys
 from omni_ci.output.same_jobs import Work, around_of, work_of
 from omni_ci.rendering.jobs import job_count
 from omni_ci.rendering.steps import Rendered
-from omni_ci.yaml.model import GATES, PipelineFile, plain_kind
+from omni_ci.yaml.kinds import GATES, plain_kind
+from omni_ci.yaml.model import PipelineFile
 from omni_ci.yaml.waits import entries_of, key_of
 from omni_hardware.errors import InputError
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omni_ci.hardware.equipping import Equipment, equipped, missing_env, place
+from omni_ci.hardware.preset_waits import with_preset_waits
 from omni_ci.hardware.presets import Preset, SkuPreset
 from omni_ci.hardware.variables import GUARDS, carries_commands
 from omni_ci.rendering.sdk import through_sdk
 from omni_ci.rendering.waiting import Running, Waiting
 from omni_ci.yaml.model import UPLOADER_ONLY, Group, Leaf, PipelineFile, PlainStep
-from omni_ci.yaml.waits import entries_of
 from omni_hardware.errors import InputError
+
+_SET_FREE = "since with the `depends_on` of its preset its place no longer holds it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ def compose(
     beside: Iterable[Running] = (),
 ) -> Rendered:
     """Return what `render` does, before the typed classes have seen it. Raises InputError."""
+    pipeline = with_preset_waits(pipeline, equipment.presets)
     _refuse_guards(pipeline, equipment)
     draft = _Draft(equipment=equipment, pipeline=pipeline, waiting=Waiting([(pipeline, runs), *beside]))
     leaves = [leaf for _, leaf in pipeline.leaves() if runs is None or leaf.ident in runs]
@@ -148,22 +151,19 @@ class _Draft:
                 f"for: {', '.join(left.lost)}; for that give {unnamed} a key"
             )
         elif left.unnamed:
+            way = _SET_FREE if left.is_set_free else "through a step that does not run"
             raise InputError(
-                f"{where}: {title} waits for {unnamed} through a step that does not run, and it has no key to wait "
-                "for; give it one"
+                f"{where}: {title} waits for {unnamed} {way}, and it has no key to wait for; give it one"
             )
         if not left.is_changed:
             return step
-        waits = f"waits for {', '.join(left.inherited)}" if left.inherited else ""
+        by_key = f" by key, {_SET_FREE}" if left.is_set_free else ""
+        waits = f"waits for {', '.join(left.inherited)}{by_key}" if left.inherited else ""
         does_not = f"does not wait for {', '.join(left.gone)}, which does not run" if left.gone else ""
         self.notices.append(f"{where}: {title} {'; it '.join(filter(None, (does_not, waits)))}")
-        own = entries_of(part.depends_on)
-        entries = left.entries + [
-            entry for entry in entries_of(step.get("depends_on")) if entry not in [*own, *left.entries]
-        ]
-        if not entries:
+        if not left.entries:
             return {key: value for key, value in step.items() if key != "depends_on"}
-        return {**step, "depends_on": entries}
+        return {**step, "depends_on": left.entries}
 
 
 def _waits_of(preset: Preset) -> str:

@@ -8,7 +8,7 @@ behind a `wait` or `block`.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep
@@ -23,12 +23,14 @@ class Left:
     """What is left of a `depends_on`: its entries, the keys taken out, those inherited, and steps without a key.
 
     lost: keys that it waited for by its place and cannot any more, since the steps without a key would not be waited for.
+    is_set_free: its place holds it no longer, since its preset says what it waits for.
     """
 
     entries: list[Any]
     gone: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
+    is_set_free: bool = False
     lost: tuple[str, ...] = ()
 
     @property
@@ -54,14 +56,20 @@ class Waiting:
     def left(self, part: Group | Leaf) -> Left:
         """Return what *part*, which runs, waits for of its `depends_on`, or instead of its place."""
         node = self._graph.of(part)
-        if not node.says:
+        if not node.says and not node.preset_keys:
             return self._left_by_place(node)
+        left = self._left_by_key(node)
+        if node.says or left.entries or left.unnamed:
+            return left
+        return replace(self._left_by_place(node), gone=left.gone)  # nothing is left of its preset's
+
+    def _left_by_key(self, node: Node) -> Left:
         own = {one.part.key for one in (node, node.group, *node.inside) if one is not None}
         kept: list[Any] = []
         gone: list[str] = []
         found: dict[str, bool] = {}
         unnamed: dict[Node, None] = {}
-        for entry in entries_of(part.depends_on):
+        for entry in [*entries_of(node.part.depends_on), *node.preset_keys]:
             targets = self._graph.named(key_of(entry))
             if not targets or any(target in self._running for target in targets):
                 kept.append(entry)
@@ -69,13 +77,21 @@ class Waiting:
                 gone.append(str(key_of(entry)))
             for target in targets:
                 self._inherit(target, is_tolerant(entry), found, unnamed)
+        # with what its preset names it no longer waits by its place, so that what stands before it is named too
+        place = self._graph.by_place(node) if kept or found else []
+        self._collect(list(place), None, found, unnamed)
         named = set(keys_of(kept))
         more = {key: lenient for key, lenient in found.items() if key not in named | own}
         kept += _written(more)
         # without a `depends_on` the step waits by its place, which may cover them
         covered = self._reached(self._ahead(node)) if not kept and unnamed else {}
-        lost = tuple(one.title for one in unnamed if one not in covered)
-        return Left(entries=kept, gone=tuple(gone), inherited=tuple(more), unnamed=lost)
+        return Left(
+            entries=kept,
+            gone=tuple(gone),
+            inherited=tuple(more),
+            unnamed=tuple(one.title for one in unnamed if one not in covered),
+            is_set_free=bool(place),
+        )
 
     def _left_by_place(self, node: Node) -> Left:
         """Return what to wait for by key, where what is left before a gate no longer stands for all that was."""

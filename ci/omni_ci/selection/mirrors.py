@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omni_ci.configuration import Configuration
 from omni_ci.hardware.inference import Fitted, fitted
+from omni_ci.hardware.preset_waits import with_preset_waits
 from omni_ci.yaml.loading import load_pipeline
 from omni_ci.yaml.model import PipelineFile
 
@@ -25,7 +26,7 @@ class Mirrors:
 
     def fit(self, pipeline: PipelineFile, configuration: Configuration) -> Fitted:
         """Return *pipeline* with the hardware of its steps. Raises InputError and LoadError."""
-        return fitted(
+        fit = fitted(
             pipeline,
             configuration.presets,
             platform=configuration.equipment(pipeline.name).platform,
@@ -34,6 +35,7 @@ class Mirrors:
             vocabulary=configuration.vocabulary,
             more_marks=configuration.markers,
         )
+        return replace(fit, pipeline=with_preset_waits(fit.pipeline, configuration.presets))
 
     def read(self, text: str, name: str, configuration: Configuration) -> Fitted:
         """Return the pipeline in *text* with the hardware of its steps. Raises InputError and LoadError."""

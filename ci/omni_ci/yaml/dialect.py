@@ -8,7 +8,8 @@ from typing import Any
 
 from omni_ci.yaml import tests_block
 from omni_ci.yaml.document import LocatedDict, LocatedList, Problem, Where, flattened
-from omni_ci.yaml.model import GATES, PLAIN_KINDS, kind_of
+from omni_ci.yaml.kinds import GATES, PLAIN_KINDS
+from omni_ci.yaml.model import kind_of
 from omni_ci.yaml.shapes import PLAIN_SHAPES, SHAPES, misshapen
 from omni_hardware.errors import did_you_mean
 

@@ -27,17 +27,11 @@ from pydantic import (
 )
 
 from omni_ci.yaml.document import LocatedDict, Where, flattened
-from omni_ci.yaml.fields import Dependencies, Environment, Json, Located, Texts, as_written, one_or_many
+from omni_ci.yaml.fields import Dependencies, Environment, Json, Located, Texts, one_or_many
+from omni_ci.yaml.kinds import BARE_WORDS, DIVIDING, GATES, WAITS, plain_kind
 from omni_ci.yaml.tests_block import Suite, command_of
 
-__all__ = ["Dependencies", "Located", "Texts", "as_written"]  # taken from here by others
-
 UPLOADER_ONLY = ("source_file_dependencies", "mirror_hardwares", "tests", "imports")
-GATES = ("wait", "waiter", "block", "input", "manual")
-PLAIN_KINDS = (*GATES, "trigger")
-WAITS = ("wait", "waiter")
-_DIVIDING = (*WAITS, "block", "manual")  # an `input` only asks, and those around it go on
-BARE_WORDS = (*WAITS, "block", "input")
 
 
 class Watching(Located):
@@ -129,6 +123,7 @@ class Step(_Identified):
     cache: Json = None
     checkout: Json = None
     _mirrors: tuple[str, ...] | None = PrivateAttr(default=None)
+    _preset_waits: tuple[str, ...] = PrivateAttr(default=())
     _is_generated: bool = PrivateAttr(default=False)
 
     @model_validator(mode="after")
@@ -147,6 +142,17 @@ class Step(_Identified):
     def mirrors(self) -> tuple[str, ...] | None:
         """The mirrors that an older AMD file runs the step on, () for "on none"; None for every other file."""
         return self._mirrors
+
+    @property
+    def preset_waits(self) -> tuple[str, ...]:
+        """The keys its preset has it wait for, beside what it waits for itself."""
+        return self._preset_waits
+
+    def waiting_for(self, keys: tuple[str, ...]) -> Self:
+        """Return the step with these `preset_waits`."""
+        made = self.model_copy()
+        made._preset_waits = keys  # noqa: SLF001
+        return made
 
     def written(self) -> dict[str, Any]:
         """Return the step as Buildkite would read it: only what was written, without the keys that are ours."""
@@ -187,7 +193,7 @@ class PlainStep(_Identified):
 
     @property
     def divides(self) -> bool:
-        return self.kind in _DIVIDING
+        return self.kind in DIVIDING
 
     def _wish(self) -> str:
         return self.key or slug(self.label or "") or self.kind
@@ -204,12 +210,6 @@ def kind_of(data: Any) -> str | None:
     if "group" in data:
         return "<group>"
     return "<plain>" if plain_kind(data) else "<step>"
-
-
-def plain_kind(data: Any) -> str | None:
-    """Return the word that makes this a wait, block, input or trigger step, as written or rendered; else None."""
-    keys = data if isinstance(data, Mapping) else ()
-    return data if isinstance(data, str) else next((kind for kind in PLAIN_KINDS if kind in keys), None)
 
 
 Leaf = Step | PlainStep

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omni_ci.yaml.document import LocatedDict, LocatedList, Problem, Where, flattened
-from omni_ci.yaml.model import PLAIN_KINDS, Step
+from omni_ci.yaml.kinds import PLAIN_KINDS
+from omni_ci.yaml.model import Step
 from omni_hardware.errors import InputError, did_you_mean, nearest
 
 MIRROR_VARIABLE = "AMD_MIRROR_HW"

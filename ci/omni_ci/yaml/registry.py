@@ -8,8 +8,9 @@ from pydantic import Field
 
 from omni_ci.yaml.dialect import entry_problem
 from omni_ci.yaml.document import LocatedDict, Problem, flattened
+from omni_ci.yaml.fields import Dependencies, Located
 from omni_ci.yaml.loading import LoadError, load_document
-from omni_ci.yaml.model import Dependencies, Located, PipelineFile
+from omni_ci.yaml.model import PipelineFile
 from omni_hardware.errors import did_you_mean
 
 FALLBACK = "source_filter_fallback"

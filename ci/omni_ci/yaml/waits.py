@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep, step_id
+from omni_ci.yaml.model import Group, Leaf, PipelineFile, PlainStep, Step, step_id
 
 
 def entries_of(depends_on: Any) -> list[Any]:
@@ -63,8 +63,16 @@ class Node:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys it waits for, its group's included."""
-        return keys_of(self.part.depends_on, self.group.part.depends_on if self.group else None)
+        """The keys it waits for, its preset's and its group's included."""
+        group = self.group.part.depends_on if self.group else None
+        return keys_of(self.part.depends_on, list(self.preset_keys), group)
+
+    @property
+    def preset_keys(self) -> tuple[str, ...]:
+        """The keys its preset has it wait for, beside those it names itself."""
+        own = keys_of(self.part.depends_on)
+        brought = self.part.preset_waits if isinstance(self.part, Step) else ()
+        return tuple(key for key in brought if key not in own)
 
     @property
     def says(self) -> bool:
@@ -124,11 +132,15 @@ class WaitGraph:
 
     def edges(self, node: Node) -> list[Edge]:
         """Return what *node* waits for; a group's `depends_on` holds for its steps, its place for those that say nothing."""
-        found = self.own_edges(node)
+        keyed = self._keyed(node)
         if node.group is not None:
-            found += [(one, lenient or node.is_lenient) for one, lenient in self._keyed(node.group)]
-            found += [] if node.says or node.group.says else node.group.before
-        return found
+            keyed += [(one, lenient or node.is_lenient) for one, lenient in self._keyed(node.group)]
+        return [*keyed, *self.by_place(node)]
+
+    def by_place(self, node: Node) -> list[Edge]:
+        """Return what *node*, or its group, stands behind; nothing for one that says what it waits for."""
+        around = [] if node.group is None or node.group.says else node.group.before
+        return [] if node.says else [*node.before, *around]
 
     def direct(self, node: Node) -> dict[Node, bool]:
         """Return the steps that *node* waits for, and whether each failure is tolerated by every way it is named."""
@@ -141,7 +153,7 @@ class WaitGraph:
 
     def _keyed(self, node: Node) -> list[Edge]:
         edges: list[Edge] = []
-        for entry in entries_of(node.part.depends_on):
+        for entry in [*entries_of(node.part.depends_on), *node.preset_keys]:
             if key := key_of(entry):
                 lenient = is_tolerant(entry) or node.is_lenient
                 edges += [(target, lenient) for target in self.named(key) or (key,)]

@@ -19,7 +19,8 @@ from omni_hardware.errors import InputError
 
 PRESETS = (
     "schema: 1\n"
-    "skus: {l4: {platform: cuda, sku: L4, template: k8s-spec, cards: [1], queue: q, resource: nvidia.com/gpu}}\n"
+    "skus: {l4: {platform: cuda, sku: L4, template: k8s-spec, cards: [1], queue: q, resource: nvidia.com/gpu,"
+    " depends_on: s0}}\n"
 )
 EQUIPMENT = Equipment(
     presets=load_presets(PRESETS, name="presets.yml"),
@@ -49,7 +50,9 @@ def documents(draw: st.DrawFn) -> Document:
             case "close":
                 into = items
         key = {"key": label} if label in keyed else {}
-        into.append({"label": label, "command": "x", **draw(dependencies(keyed - {label})), **key})
+        waits = draw(dependencies(keyed - {label}))
+        preset = {"mirror_hardwares": "l4_1"} if "s0" in keyed and draw(st.integers(0, 3)) == 0 else {}
+        into.append({"label": label, "command": "x", **preset, **waits, **key})
     document = {"steps": items}
     assume(not any(label in found for label, found in reached(document).items()))
     return document
@@ -87,6 +90,7 @@ def _read(
         body = item if isinstance(item, dict) else {}
         place = {gate} if gate else set()
         says = {f"key {key}" for key in keys(body)} if "depends_on" in body else None
+        preset = {"key s0"} if "mirror_hardwares" in body and body.get("key") != "s0" else set()
         if "steps" in body:
             outer = says if says is not None else place
             inner = _read(body["steps"], body["group"], edges, named, outer)
@@ -102,7 +106,7 @@ def _read(
         named.setdefault(f"key {body.get('key')}", set()).add(label)
         # a group's own words hold for all its steps, its place for those that say nothing
         outer = around if says is None or any(one.startswith("key ") for one in around) else set()
-        edges[label] = (says if says is not None else place) | outer
+        edges[label] = (says if says is not None else place) | outer | preset
         since.add(label)
         found.add(label)
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from omni_ci.yaml.model import Group, PipelineFile, PlainStep, Step, plain_kind, slug, step_id
+from omni_ci.yaml.kinds import plain_kind
+from omni_ci.yaml.model import Group, PipelineFile, PlainStep, Step, slug, step_id
 
 
 def test_models_can_be_built_from_values() -> None:
